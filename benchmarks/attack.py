@@ -16,6 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.attacks import connections, overload
+from tests.attacks.conditions import attack_conditions
 from tests.attacks.layouts import attack_layouts
 from tests.attacks.readers import FORMATS, attack_readers
 from tests.attacks.saved_files import attack_joins, attack_models
@@ -26,6 +27,7 @@ Attack = Callable[[argparse.Namespace], dict[str, Any]]
 ATTACKS: dict[str, Attack] = {
     "readers": lambda options: attack_readers(list(FORMATS), options.count, options.seed),
     "layouts": lambda options: attack_layouts(options.count, options.seed),
+    "conditions": lambda options: attack_conditions(options.count, options.seed),
     "stores": attack_stores,
     "models": lambda options: attack_models(options.count, options.seed),
     "joins": lambda options: attack_joins(options.count, options.seed),

@@ -1,5 +1,7 @@
 """Small graphs that tests share: random ones with every kind of relation, and a shop."""
 
+from datetime import date, datetime
+
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -60,3 +62,34 @@ def shop_graph() -> HIN:
             Edges(Relation("item", "has", "tag"), rng.integers(0, 30, 60), rng.integers(0, 8, 60)),
         ],
     )
+
+
+def library_graph() -> HIN:
+    """Authors, papers and citations with attributes of every kind, some of them missing."""
+    papers = Nodes(
+        "paper",
+        pa.array(["p1", "p2", "p3", "p4"]),
+        pa.array(["Deep, wide", "A and B", 'Say "hi"', "p1"]),
+        pa.table(
+            {
+                "year": pa.array([2019, 2020, None, 2022]),
+                "score": pa.array([0.5, float("nan"), 1.5, None]),
+                "day": pa.array([date(2020, 1, 31), None, date(2020, 2, 1), date(2021, 1, 1)]),
+                "at": pa.array([datetime(2020, 1, 31, 12), None, datetime(2020, 2, 1), datetime(2021, 1, 1)]),
+                "zoned": pa.array(
+                    [datetime(2020, 1, 31, 12), None, datetime(2020, 2, 1), None], pa.timestamp("us", "UTC")
+                ),
+                "open": pa.array([True, False, None, True]),
+                "topic": pa.array(["ml", "db", None, "ML and db"]).dictionary_encode(),
+                "page count": pa.array([1, 2, 3, 4]),
+            }
+        ),
+    )
+    authors = Nodes("author", pa.array(["Ann", "Bob", "Cy"]), attributes=pa.table({"age": [30, 40, 50]}))
+    writes = Edges(
+        Relation("author", "writes", "paper"), np.array([0, 0, 1, 1, 2, 2]), np.array([0, 1, 1, 2, 2, 3]),
+        np.array([1.0, 2, 3, 4, 5, 6]),
+        pa.table({"role": ["first", "last", "first", None, "last", "first"], "pages": [1, 2, 3, None, 5, 6]}),
+    )  # fmt: skip
+    cites = Edges(Relation("paper", "cites", "paper"), np.array([1, 2]), np.array([0, 0]))
+    return HIN.build([authors, papers], [writes, cites])

@@ -1,12 +1,35 @@
 """Brute-force reference for every measure: enumerated walks, and the formulas as in their papers."""
 
+import operator
 from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from itertools import pairwise
-from math import prod, sqrt
+from math import log1p, prod, sqrt
+
+import numpy as np
 
 from neupath import HIN, MetaPath
-from neupath.graph.metapath import Step
+from neupath.graph.conditions import (
+    All,
+    AnyOf,
+    Arithmetic,
+    Attribute,
+    Call,
+    Comparison,
+    Decay,
+    Filter,
+    Missing,
+    Not,
+    Number,
+    OneOf,
+    Pinned,
+)
+from neupath.graph.metapath import Link, Step
+from neupath.measures import measure_named
+
+Values = Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -27,12 +50,15 @@ class Walker:
     def _edges(hin: HIN, step: Step) -> dict[int, dict[int, float]]:
         weight_of: dict[int, dict[int, float]] = defaultdict(lambda: defaultdict(float))
         for link in step.links:
-            dense = hin.matrices[link.relation].toarray()
-            for i in range(dense.shape[0]):
-                for j in range(dense.shape[1]):
-                    if dense[i, j]:
-                        u, v = (j, i) if link.reverse else (i, j)
-                        weight_of[u][v] += dense[i, j]
+            nodes = [node_values(hin, node_type) for node_type in (link.source, link.target)]
+            ends = link.source_filter, link.target_filter
+            for i, j, values in single_edges(hin, link):
+                u, v = (j, i) if link.reverse else (i, j)
+                edge = weight_by(link.edge_filter, values, values["weight"])
+                at_ends = (weight_by(f, known[row], 1.0) for f, known, row in zip(ends, nodes, (u, v), strict=True))
+                weight = edge * prod(map(sqrt, at_ends))
+                if weight > 0:
+                    weight_of[u][v] += weight
         return weight_of
 
     def walks(self, start: int, steps: slice = slice(None)) -> list[Walk]:
@@ -123,6 +149,126 @@ class Walker:
 def _cosine(a: dict, b: dict) -> float:
     norms = sum(v * v for v in a.values()) * sum(v * v for v in b.values())
     return sum(v * b.get(k, 0.0) for k, v in a.items()) / sqrt(norms) if norms else 0.0
+
+
+def every_score(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
+    scorer = measure_named(name, path).fit(hin)
+    rows = np.arange(hin.num_nodes(path.source))
+    return scorer.score_rows(rows)
+
+
+def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
+    walker = Walker(hin, path)
+    formulas = {
+        "pathsim": walker.pathsim,
+        "joinsim": walker.joinsim,
+        "pathcount": walker.count,
+        "pcrw": walker.pcrw,
+        "hetesim": walker.hetesim,
+        "dwpc": lambda x, y: walker.dwpc(x, y, 0.4),
+        "dwpc-no-repeats": lambda x, y: walker.dwpc(x, y, 0.4, repeats=False),
+        "jaccard": lambda x, y: walker.tversky(x, y, 1, 1),
+        "overlap": walker.overlap,
+        "tversky": lambda x, y: walker.tversky(x, y, 0.5, 0.5),
+        "tversky:alpha=0.9,beta=0.05": lambda x, y: walker.tversky(x, y, 0.9, 0.05),
+        "tversky:alpha=2,beta=1": lambda x, y: walker.tversky(x, y, 2, 1),
+    }
+    shape = (hin.num_nodes(path.source), hin.num_nodes(path.target))
+    return np.array([[formulas[name](x, y) for y in range(shape[1])] for x in range(shape[0])]).reshape(shape)
+
+
+# ---- Conditions, value by value ------------------------------------------------------------------
+def node_values(hin: HIN, node_type: str) -> list[Values]:
+    nodes = hin.nodes[node_type]
+    rows = nodes.attributes.to_pylist() if nodes.attributes.num_columns else [{} for _ in range(len(nodes))]
+    return [{**row, "id": nodes.id(i), "name": nodes.name(i)} for i, row in enumerate(rows)]
+
+
+def single_edges(hin: HIN, link: Link) -> Iterator[tuple[int, int, Values]]:
+    """Yield each edge of a relation, both ways if it is undirected; those without a table as their sums."""
+    table = hin.edge_tables.get(link.relation)
+    if table is None:
+        dense = hin.matrices[link.relation].toarray()
+        for i, row in enumerate(dense.tolist()):
+            yield from ((i, j, {"weight": weight}) for j, weight in enumerate(row) if weight)
+        return
+    attributes = table.attributes.to_pylist()
+    for i, j, weight, own in zip(table.sources, table.targets, table.weights, attributes, strict=True):
+        values = {**own, "weight": float(weight)}
+        yield int(i), int(j), values
+        if not link.relation.directed and i != j:
+            yield int(j), int(i), values
+
+
+def weight_by(own: Filter | None, values: Values, weight: float) -> float:
+    if own is None:
+        return weight
+    if own.where is not None and is_met(own.where, values) is not True:
+        return 0.0
+    if own.weight is None:
+        return weight
+    number = number_of(own.weight, values)
+    return 0.0 if number is None else max(0.0, number)
+
+
+def is_met(condition: object, values: Values) -> bool | None:  # noqa: PLR0911
+    """Return whether a condition holds: None where that is not known."""
+    match condition:
+        case Comparison(attribute, sign, text):
+            value = values[attribute]
+            if value is None:
+                return None
+            if sign == "~":
+                return str(text).lower() in str(value).lower()
+            signs = {"=": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+            return getattr(operator, signs[sign])(value, like(value, text))
+        case OneOf(attribute, texts):
+            value = values[attribute]
+            return None if value is None else any(value == like(value, text) for text in texts)
+        case Missing(attribute):
+            return values[attribute] is None
+        case Pinned(nodes):
+            return str(values["id"]) in nodes or values["name"] in nodes
+        case Not(part):
+            met = is_met(part, values)
+            return None if met is None else not met
+        case All(parts):
+            every = [is_met(part, values) for part in parts]
+            return False if False in every else None if None in every else True
+        case AnyOf(parts):
+            every = [is_met(part, values) for part in parts]
+            return True if True in every else None if None in every else False
+    raise AssertionError(condition)
+
+
+def like(value: object, text: str) -> object:
+    """Return a text as a value of the same kind."""
+    if isinstance(value, date):
+        return date.fromisoformat(text)
+    return text if isinstance(value, str) else float(text)
+
+
+def number_of(expression: object, values: Values) -> float | None:
+    match expression:
+        case Number(value):
+            return value
+        case Attribute(name):
+            return None if values[name] is None else float(values[name])
+        case Arithmetic(left, sign, right):
+            both = number_of(left, values), number_of(right, values)
+            signs = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+            return None if None in both else signs[sign](*both)
+        case Call("log1p", (argument,)):
+            number = number_of(argument, values)
+            return None if number is None else log1p(number)
+        case Decay(attribute, reference, half_life):
+            value = values[attribute]
+            if value is None:
+                return None
+            age = like(value, reference) - value
+            days = age.days if isinstance(value, date) else age
+            return 2.0 ** (-days / float(half_life.removesuffix("d")))
+    raise AssertionError(expression)
 
 
 # ---- Sets of nodes -------------------------------------------------------------------------------

@@ -240,7 +240,8 @@ Line = Sequence[Any] | Mapping[str, Any]
 class ScorerOptions(TypedDict, total=False):
     """What similar means: a `metapath`, with or without a `measure`; or a `measure` over the whole graph; or a `model`.
 
-    Or a `combination` of {"measure", "metapath", "weight"}. `as_of` is an earlier version of a store.
+    Or a `combination` of {"measure", "metapath", "weight"}. `as_of` is an earlier version of a store. `weight`, `time`,
+    `since`, `until`, `now` and `half_life` are the weights and times of a meta-path: `graph.refinement.Refinement`.
     """
 
     metapath: str
@@ -249,6 +250,12 @@ class ScorerOptions(TypedDict, total=False):
     model: str
     combination: Sequence[Mapping[str, Any]]
     as_of: int
+    weight: str | Sequence[str]
+    time: str
+    since: str
+    until: str
+    now: str
+    half_life: str
 
 
 class QueryOptions(ScorerOptions, total=False):
@@ -290,6 +297,7 @@ class InferOptions(TypedDict, total=False):
     max_length: int
     measures: Sequence[str]
     asymmetric: bool
+    conditions: Sequence[str]
     suggest: int
     skip: Sequence[tuple[Id, Id]]
     seed: int
@@ -504,11 +512,13 @@ def _path(graph: str, endpoint: str = "", parameters: Mapping[str, Any] | None =
         if value is not None
     }
     path = f"/api/graphs/{quote(graph, safe='')}" + (f"/{endpoint}" if endpoint else "")
-    return f"{path}?{urlencode(texts)}" if texts else path
+    return f"{path}?{urlencode(texts, doseq=True)}" if texts else path
 
 
 def _search_body(query: Id | Sequence[Id] | Mapping[Any, float], options: QueryOptions) -> dict[str, Any]:
-    alone = {name: [options[name]] for name in ("where", "among", "unless") if isinstance(options.get(name), str)}
+    alone = {
+        name: [options[name]] for name in ("where", "among", "unless", "weight") if isinstance(options.get(name), str)
+    }
     return {**_set_body(query), **options, **alone}
 
 

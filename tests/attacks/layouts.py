@@ -22,6 +22,8 @@ import numpy as np
 
 from neupath import HIN
 from neupath.errors import NeuPathError
+from neupath.graph.edge_attributes import edge_kinds
+from neupath.io.edge_columns import attribute_name
 from tests.io.corpus import SOURCES
 from tests.io.corpus.frame import Column, Sample, Table, edges_of, names_of, read, with_tables
 
@@ -580,7 +582,38 @@ def _try(sample: Sample, originals: Sequence[Table]) -> tuple[str, str]:
     except Exception as error:
         return "crashed", f"{type(error).__name__}: {error}"[:300]
     verdict = judge(hin, sample.tables, originals)
+    if (problem := _wrong_attributes(hin, sample.tables)) is not None:
+        return "wrong", problem
     return (verdict, "") if verdict in ("right", "noted") else ("wrong", verdict)
+
+
+def _wrong_attributes(hin: HIN, tables: Sequence[Table]) -> str | None:
+    """Return an attribute of an edge that no row of a table has beside the ends of the edge, or None."""
+    rows: dict[str, Counter[tuple[str, str, str]]] = {}
+    for table in tables:
+        for number, column in enumerate(table.columns):
+            name = attribute_name(column.header if table.has_header else str(number + 1))
+            known = rows.setdefault(name, Counter())
+            for row in table.rows:
+                cells = {cell.strip() for cell in row} | {part for cell in row for part in _listed(cell)}
+                known.update((one, other, _as_read(row[number])) for one in cells for other in cells)
+    for relation, edges in hin.edge_tables.items():
+        ids = [list(map(str, hin.nodes[end].ids.to_pylist())) for end in (relation.source, relation.target)]
+        for name, kind in edge_kinds(hin.edge_tables, relation).items():
+            values = edges.attributes[name].to_pylist() if kind in ("integer", "number", "text") else []
+            for source, target, value in zip(edges.sources.tolist(), edges.targets.tolist(), values, strict=False):
+                ends = (ids[0][source], ids[1][target])
+                if value is not None and name in rows and not rows[name][(*ends, _as_read(str(value)))]:
+                    return f"{name} of the edge {ends} is {value!r}, which no row says"
+    return None
+
+
+def _as_read(cell: str) -> str:
+    """Return a cell in one spelling: numbers as floats."""
+    try:
+        return str(float(cell))
+    except ValueError:
+        return cell.strip()
 
 
 def _tabular() -> list[str]:

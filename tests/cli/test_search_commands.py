@@ -122,6 +122,22 @@ def test_search_options(run: Run, movies: Path) -> None:
     assert run("search", "toy", "Mike", "-p", "AP", "-m", "pcrw", "-k", 1, "--json").json["measure"] == "pcrw"
 
 
+def test_conditions_weights_and_times(run: Run, movies: Path, tmp_path: Path) -> None:
+    text = "author-paper-venue{SIGMOD}-paper-author"
+    assert run("search", "toy", "Mike", "-p", text, "-k", 1, "--json").json["metapath"] == text
+    assert "Both connect through SIGMOD alone." in run("explain", "toy", "Mike", "Mary", "-p", text).out
+    weighted = run("search", "toy", "Mike", "-p", "APA", "--weight", "writes=weight * 2", "--json").json["metapath"]
+    assert weighted == "author -writes[weight: weight * 2]-> paper <-writes[weight: weight * 2]- author"
+    timed = ("-p", "actor-movie-actor", "--time", "year", "--since", 1995)
+    assert run("join", movies, *timed, "--out", tmp_path / "top.csv", "--json").json["queries"] > 0
+    half_life = run("search", movies, 1, "-p", "MAM", "--time", "year", "--half-life", 2)
+    assert half_life.code == 2
+    assert "--time is 'year', an attribute of movie, which stands only at the ends" in half_life.err
+    assert "--since needs --time" in run("search", movies, 1, "-p", "MAM", "--since", 3).err
+    assert "--weight is 'x'; write the name of a relation" in run("search", movies, 1, "-p", "MAM", "--weight", "x").err
+    assert "'--weights'" not in run("search", "toy", "Mike", "--weight", "writes=1").err
+
+
 def test_search_without_result_says_so(run: Run, movies: Path) -> None:
     result = run("search", movies, "Up", "-p", "MAM")
     assert result.code == 0

@@ -27,8 +27,10 @@ from neupath.engine.topk import Ranking, top_k_of_scores
 from neupath.measures import WALK_MEASURES, measure_named
 from tests.cluster.clusters import start_cluster
 from tests.command_line import Run
+from tests.conditioned import Case
 from tests.patience import PATIENCE, wait_until
 from tests.processes import run_process
+from tests.walks import by_walks
 
 APVPA = "author-paper-venue-paper-author"
 
@@ -47,6 +49,23 @@ def same(scorer, folder: Path, engine: Dask, k: int | None = 5, **options) -> bo
 @pytest.mark.parametrize("strip", [300, 1200, None])
 def test_any_measure_in_any_strips(weighted: HIN, tmp_path: Path, measure: str, strip: int | None) -> None:
     assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(strip=strip), block=64)
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("seed", range(4))
+def test_conditions_count_as_in_one_process(tmp_path: Path, seed: int) -> None:
+    case = Case(seed)
+    for number in range(2):
+        path, folder = case.path(symmetric=True), tmp_path / str(number)
+        folder.mkdir()
+        for measure in ("pathsim", "dwpc"):
+            assert same(measure_named(measure, path).fit(case.hin), folder, Dask(strip=20), block=3)
+            scores = by_walks(measure, case.hin, path)
+            for pair in pq.read_table(folder / "there.parquet").to_pylist():
+                row, column = (case.hin.row(path.source, pair[end]) for end in ("query", "target"))
+                assert pair["score"] == pytest.approx(scores[row, column], rel=1e-9)
+            for file in folder.iterdir():
+                file.unlink()
 
 
 @pytest.mark.usefixtures("inline")

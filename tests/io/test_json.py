@@ -52,7 +52,9 @@ def test_objects_with_ids_are_nodes_and_those_without_are_passed_through(tmp_pat
     assert shape(hin) == {"work -authorships.author-> author": 3}
     assert hin.nodes["author"].names.to_pylist() == ["Author 1", "Author 2"]
     assert hin.nodes["work"].attributes.to_pydict() == {"year": [2011, 2012], "open.is_oa": [True, None]}
-    assert any("work.authorships.position, work.counts.year" in note for note in hin.notes)
+    assert any("work.counts.year" in note for note in hin.notes)
+    ((_, table),) = hin.edge_tables.items()
+    assert list(edge_kinds(hin.edge_tables, table.relation)) == ["position"]
     assert npth.PathSim("work-author-work").fit(hin).top_k("Work 2").names == ("Work 1",)
 
 
@@ -129,7 +131,7 @@ def test_a_table_by_words_is_left_out(tmp_path: Path) -> None:
     records = [work(n, [1], index={f"word{n}_{k}": [k, f"{k}"][k % 2] for k in range(200)}) for n in range(3)]
     hin = load(tmp_path, works__jsonl=records)
     assert shape(hin) == {"work -authorships.author-> author": 3}
-    assert any("work.authorships.position, work.index" in note for note in hin.notes)
+    assert any("work.index" in note for note in hin.notes)
     assert not any("work.index." in note for note in hin.notes)
     assert hin.nodes["work"].attributes.column_names == []
 
@@ -266,6 +268,28 @@ def test_kgx(tmp_path: Path, as_lines: bool) -> None:
     (relation,) = hin.matrices
     assert edge_kinds(hin.edge_tables, relation) == {"source": "text"}
     assert hin.edge_tables[relation].weights.tolist() == [2.5, 1.0]
+
+
+def test_objects_in_lists_describe_their_edges(tmp_path: Path) -> None:
+    works = [
+        {"id": f"W{n}", "authorships": [
+            {"author_position": "first", "is_corresponding": n == 1, "author": {"id": "A1"}, "raw": ["x"]},
+            {"author_position": "last", "author": {"id": f"A{n + 1}"}, "institutions": [{"id": "I1", "country": "DE"}]},
+        ], "counts": [{"year": 2020, "cited": n}]}
+        for n in (1, 2)
+    ]  # fmt: skip
+    hin = load(tmp_path, works__json=works)
+    tables = {relation.name: table.attributes.to_pydict() for relation, table in hin.edge_tables.items()}
+    assert tables == {
+        "authorships.author": {
+            "author_position": ["first", "last"] * 2, "is_corresponding": [True, None, False, None]
+        },
+        "authorships.institutions": {"author_position": ["last", "last"]},
+    }  # fmt: skip
+    assert hin.nodes["institution"].attributes.to_pydict() == {"country": ["DE"]}
+    (note,) = (note for note in hin.notes if note.startswith("left out"))
+    assert "work.counts.cited, work.counts.year" in note
+    assert "author_position" not in note
 
 
 def test_hetionet(tmp_path: Path) -> None:

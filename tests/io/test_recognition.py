@@ -48,7 +48,7 @@ def test_typed_triples(tmp_path: Path, as_folder: bool) -> None:
     notes = "\n".join(hin.notes)
     assert "x_id and y_id were read as the ids, not x_index, y_index" in notes
     assert "each edge of drug -drug_protein-> gene/protein is there in both directions" in notes
-    assert "x_source, y_source were left out: they describe the two ends" in notes
+    assert "x_source, y_source were left out: what describes an end" in notes
     assert all(edge_kinds(hin.edge_tables, relation) == {"display_relation": "text"} for relation in hin.matrices)
 
 

@@ -24,7 +24,8 @@ def rebuilt(hin: HIN) -> HIN:
         kept = np.arange(entries.nnz) if relation.directed else np.flatnonzero(entries.row <= entries.col)
         rows, columns = (ends[kept].astype(np.int64) for ends in (entries.row, entries.col))
         edges.append(Edges(relation, rows, columns, entries.data[kept]))
-    return HIN.build([Nodes(t, nodes.ids) for t, nodes in hin.nodes.items()], edges)
+    nodes = [Nodes(t, each.ids, each.names, each.attributes) for t, each in hin.nodes.items()]
+    return HIN.build(nodes, edges)
 
 
 def assert_equal(live: Scorer, scratch: Scorer, count: int, k: int = 3) -> None:

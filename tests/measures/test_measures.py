@@ -12,35 +12,9 @@ from neupath.errors import MetaPathError, QueryError, SourceError
 from neupath.explain.explanation import explain_model
 from neupath.measures import MEASURES, measure_named
 from tests.graphs import hins_with_path
-from tests.walks import Walker
+from tests.walks import Walker, by_walks, every_score
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.*:UserWarning")
-
-
-def every_score(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
-    scorer = measure_named(name, path).fit(hin)
-    rows = np.arange(hin.num_nodes(path.source))
-    return scorer.score_rows(rows)
-
-
-def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
-    walker = Walker(hin, path)
-    formulas = {
-        "pathsim": walker.pathsim,
-        "joinsim": walker.joinsim,
-        "pathcount": walker.count,
-        "pcrw": walker.pcrw,
-        "hetesim": walker.hetesim,
-        "dwpc": lambda x, y: walker.dwpc(x, y, 0.4),
-        "dwpc-no-repeats": lambda x, y: walker.dwpc(x, y, 0.4, repeats=False),
-        "jaccard": lambda x, y: walker.tversky(x, y, 1, 1),
-        "overlap": walker.overlap,
-        "tversky": lambda x, y: walker.tversky(x, y, 0.5, 0.5),
-        "tversky:alpha=0.9,beta=0.05": lambda x, y: walker.tversky(x, y, 0.9, 0.05),
-        "tversky:alpha=2,beta=1": lambda x, y: walker.tversky(x, y, 2, 1),
-    }
-    shape = (hin.num_nodes(path.source), hin.num_nodes(path.target))
-    return np.array([[formulas[name](x, y) for y in range(shape[1])] for x in range(shape[0])]).reshape(shape)
 
 
 @pytest.mark.parametrize("name", [*MEASURES, "tversky:alpha=0.9,beta=0.05", "tversky:alpha=2,beta=1"])

@@ -35,6 +35,31 @@ def test_search_returns_what_the_library_returns(client: Client) -> None:
     assert table.to_pydict()["id"] == ["Bob", "Mike"]
 
 
+def test_meta_paths_with_conditions_and_weights(client: Client) -> None:
+    toy = npth.load("toy")
+    text = 'author-paper[id ~ "sigmod"]-venue{SIGMOD}-paper[id ~ "sigmod"]-author'
+    scorer = npth.PathSim(text).fit(toy)
+    for _ in range(2):  # by a thread, then at once
+        assert client.search("toy", "Mike", metapath=text, k=2) == scorer.top_k("Mike", 2)
+    assert client.explain("toy", "Mike", "Mary", metapath=text) == npth.explain(toy, text, "Mike", "Mary").to_dict()
+    path = toy.metapath("APVPA", weights={"writes": "weight * 3", "appears_at": "sqrt(weight)"})
+    options = {"metapath": "APVPA", "weight": ["writes=weight * 3", "appears_at=sqrt(weight)"]}
+    assert client.search("toy", "Mike", k=2, **options) == npth.PathSim(path).fit(toy).top_k("Mike", 2)
+    assert client.explain("toy", "Mike", "Mary", **options)["metapath"] == str(path)
+    with pytest.raises(ServiceError, match="at character 14: paper has no attribute 'year'"):
+        client.search("toy", "Mike", metapath="author-paper[year > 3]-author")
+    with pytest.raises(ServiceError, match="time is 'year', but no node or edge on"):
+        client.search("toy", "Mike", metapath="APA", time="year", since="2000")
+    with pytest.raises(ServiceError, match="give either model or time"):
+        client.search("toy", "Mike", model="saved", time="year", since="2000")
+    typed = client.metapaths("toy", "author-paper[id ~ sigmod]")["prefix"]
+    assert typed["metapath"] == 'author-paper[id ~ "sigmod"]'
+    assert [step["metapath"] for step in typed["next"]][-1] == 'author-paper[id ~ "sigmod"]-venue'
+    assert "at character 14" in client.metapaths("toy", "author-paper[year > 3]")["prefix"]["error"]
+    job = client.start("join", "toy", metapath="APVPA", k=1, weight=["writes=weight + 1"])
+    assert job.wait(PATIENCE)["state"] == "done"
+
+
 def test_all_other_endpoints(client: Client) -> None:
     assert client.health()["status"] == "ok"
     assert [graph["name"] for graph in client.graphs()] == ["toy", "hostile"]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import neupath as npth
@@ -54,6 +55,24 @@ def test_a_search_sees_an_update_at_once(live: Running, tmp_path: Path) -> None:
     assert ids(live, SEARCH) == (2, [])
     live.service.registry.handle("live")._live.close()  # type: ignore[union-attr]
     assert not check(tmp_path / "live").problems
+
+
+def test_edges_are_added_with_attributes(start: Start, tmp_path: Path) -> None:
+    ratings = pa.table({"user": ["a", "b"], "movie": ["x", "x"], "stars": [5, 3], "at": ["2020-01-01", "2021-01-01"]})
+    hin = npth.load({("user", "rates", "movie"): ratings})
+    with LiveStore(write_store(hin, tmp_path / "live")) as store:
+        service = start(graphs={"live": store})
+        assert service.get(f"{GRAPH}/schema").json()["relations"][0]["attributes"] == {"stars": "integer", "at": "date"}
+        edge = {"relation": "rates", "source": "a", "target": "x", "attributes": {"stars": 1, "at": None}}
+        assert service.post(f"{GRAPH}/updates", {"add_edges": [edge]}).json()["version"] == 1
+        bad = edge | {"attributes": {"stras": 1}}
+        answer = service.post(f"{GRAPH}/updates", {"add_edges": [bad]})
+        assert answer.status_code == 422
+        assert "have no attribute 'stras' (they have stars, at); did you mean 'stars'?" in answer.json()["error"]
+        with Client(service.url, timeout=PATIENCE) as client:
+            assert client.update("live", add_edges=[("rates", "b", "x", 2.0, {"stars": 4})]) == 2
+        (table,) = store.view().hin.edge_tables.values()
+        assert table.attributes["stars"].to_pylist() == [5, 3, 1, 4]
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,10 @@ def infer(
         list[str] | None, typer.Option("--measure", "-m", help="Only this measure (repeat for more); by default any.")
     ] = None,
     asymmetric: Annotated[bool, typer.Option("--asymmetric", help="Also try paths that are not symmetric.")] = False,
+    condition: Annotated[
+        list[str] | None,
+        typer.Option("--condition", help="Also try this condition, such as 'paper: year >= 2020' (repeat)."),
+    ] = None,
     node_type: Annotated[
         str | None, typer.Option("--node-type", help="The type of the nodes of PAIRS.csv, if their ids fit several.")
     ] = None,
@@ -101,7 +105,8 @@ def infer(
     def infer_from(labels: Pairs) -> Inferred:
         with ProgressBars() as bars:
             return infer_paths(
-                hin, labels, max_length=max_length, measures=measure or None, asymmetric=asymmetric, budget=budget,
+                hin, labels, max_length=max_length, measures=measure or None, asymmetric=asymmetric,
+                conditions=condition or (), budget=budget,
                 seed=seed, progress=bars,
             )  # fmt: skip
 

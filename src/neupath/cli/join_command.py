@@ -18,6 +18,7 @@ from neupath.cli.terminal import (
     MetaPathsOption,
     ModelOption,
     ProgressBars,
+    RefinementFlags,
     UnlessOption,
     WeightsOption,
     WhereOption,
@@ -27,6 +28,7 @@ from neupath.cli.terminal import (
     read_among,
     read_weights,
     reads_graph,
+    refines_metapath,
 )
 from neupath.engine.join import BLOCK, Format, Joined, JoinEngine, JoinOptions, LocalEngine, count_finished, parts_of
 from neupath.engine.join import join as join_all
@@ -41,8 +43,10 @@ if TYPE_CHECKING:
 
 
 @reads_graph
+@refines_metapath
 def join(
     source: GraphSource,
+    refinement: RefinementFlags,
     out: Annotated[Path, typer.Option("--out", help="The .parquet or .csv file to write, or a folder for several.")],
     metapath: MetaPathsOption = None,
     k: Annotated[int | None, typer.Option("-k", help="Hits per query; 10, or all with --min-score.")] = None,
@@ -126,7 +130,9 @@ def join(
         flags = listed(f"‹{option}›" for option in [*cluster, *(["ingest"] if ingest else [])])
         raise QueryError(f"{flags} only works with a cluster; give --engine dask, too")
     if model is not None:
-        check_model_alone(metapath=metapath or None, weights=weights, measure=measure, node_type=node_type)
+        check_model_alone(
+            metapath=metapath or None, weights=weights, measure=measure, node_type=node_type, **refinement.options()
+        )
     combines = weights is not None or len(metapath or ()) > 1 or is_combined(measure)
     request: dict[str, Any] = {
         "metapath": metapath[0] if metapath else None,
@@ -151,7 +157,7 @@ def join(
             request |= {"model": model, "device": device}
             if combines:
                 request |= {"metapath": metapath, "weights": read_weights(weights)}
-            joined = _join_graph(source, request, out, options, LocalEngine(threads), filters, tests)
+            joined = _join_graph(source, refinement, request, out, options, LocalEngine(threads), filters, tests)
         else:
             if threads is not None or model is not None or device is not None:
                 raise QueryError(
@@ -161,10 +167,13 @@ def join(
             from neupath.cluster import Dask
 
             dask = Dask(**cluster)  # type: ignore[arg-type]
-            if ingest != "local" and not any(filters.values()):
+            if ingest == "cluster" and refinement.options():
+                option = next(iter(refinement.options()))
+                raise QueryError(f"‹{option}› needs attributes, which workers don't read; leave out --ingest cluster")
+            if ingest != "local" and not any(filters.values()) and not refinement.options():
                 joined = _join_tables(source, request, out, options, dask, required=ingest == "cluster")
             if joined is None:
-                joined = _join_graph(source, request, out, options, dask, filters)
+                joined = _join_graph(source, refinement, request, out, options, dask, filters)
     if as_json:
         print_json(joined.to_dict())
         return
@@ -198,13 +207,13 @@ def _reporting_finished_blocks(out: Path) -> Iterator[None]:
 
 
 def _join_graph(
-    source: GraphSource, request: dict[str, Any], out: Path, options: JoinOptions, engine: JoinEngine,
-    filters: dict[str, Any], tests: tuple[int, int] | None = None,
+    source: GraphSource, refinement: RefinementFlags, request: dict[str, Any], out: Path, options: JoinOptions,
+    engine: JoinEngine, filters: dict[str, Any], tests: tuple[int, int] | None = None,
 ) -> Joined:  # fmt: skip
     """Join over a graph that this process reads; `tests`, permutations and a seed, add p-values."""
     hin = source.load()
-    if isinstance(request["metapath"], str):
-        request = request | {"metapath": hin.metapath(request["metapath"])}
+    request = request | {"metapath": refinement.refine(hin, request["metapath"])}
+    if isinstance(request["metapath"], MetaPath):
         note_relations(request["metapath"])
     fits = isinstance(engine, LocalEngine)  # a cluster multiplies elsewhere
     with ProgressBars() as bars:
@@ -240,7 +249,7 @@ def _join_tables(
     if not isinstance(measure, PathMeasure):
         return None
     metapath = MetaPath.parse(plan.schema, str(measure.metapath))
-    if not required and not measure.meets_at_nodes(metapath):
+    if not required and (not measure.meets_at_nodes(metapath) or metapath.is_filtered):
         return None
     note_relations(metapath)
     for line in plan.options.notes:

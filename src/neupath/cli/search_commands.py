@@ -34,6 +34,7 @@ from neupath.cli.terminal import (
     MetaPathsOption,
     ModelOption,
     ProgressBars,
+    RefinementFlags,
     Sentence,
     UnlessOption,
     WeightsOption,
@@ -49,6 +50,7 @@ from neupath.cli.terminal import (
     read_set,
     read_weights,
     reads_graph,
+    refines_metapath,
     stdout,
     titled,
 )
@@ -71,10 +73,17 @@ from neupath.explain.relate import BUDGET, Related
 from neupath.explain.relate import relate as relate_pair
 from neupath.explain.set_explanation import SetExplanation, explain_set
 from neupath.explain.significance import PERMUTATIONS, hits_with
-from neupath.graph.metapath import enumerate_metapaths
+from neupath.graph.metapath import enumerate_metapaths, without_brackets
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
-from neupath.learn.registry import DEFAULT_MEASURE, is_combined, is_graph_measure, make_scorer, required_metapath
+from neupath.learn.registry import (
+    DEFAULT_MEASURE,
+    check_model_alone,
+    is_combined,
+    is_graph_measure,
+    make_scorer,
+    required_metapath,
+)
 from neupath.measures import MEASURES
 
 
@@ -120,8 +129,8 @@ def render_summary(summary: Summary, title: str) -> Group:
         known = ", ".join(f"{name} ({kind})" for name, kind in r.attributes.items())
         if known:
             described.add_row(Text(printable(r.name)), Text(printable(known)))
-    edges = [described, ""] if described.row_count else []
-    return titled(title, types, "", relations, "", *edges, metapaths, *notes)
+    edges = Group(described, "") if described.row_count else Group()
+    return titled(title, types, "", relations, "", edges, metapaths, *notes)
 
 
 @reads_graph
@@ -207,8 +216,10 @@ def render_matches(nodes: Sequence[NodeMatch]) -> Table:
 
 # ---- search --------------------------------------------------------------------------------------
 @reads_graph
+@refines_metapath
 def search(
     source: GraphSource,
+    refinement: RefinementFlags,
     query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="Ids or names, each searched for in turn.")],
     metapath: MetaPathsOption = None,
     weights: WeightsOption = None,
@@ -247,6 +258,7 @@ def search(
       neupath search toy Mike -p APVPA --with Bob --without Jim
       neupath search toy Mike -p APVPA -p APA --weights 2,1
       neupath search stdlib ArgumentParser -p class-method-class --unless class-base-class
+      neupath search toy Mike -p 'author-paper-venue{SIGMOD}-paper-author'
       neupath search stdlib ArgumentParser -p class-method-class --significance
 
     With --json, one JSON object per query, each on its own line.
@@ -261,8 +273,9 @@ def search(
     )  # fmt: skip
     hin = source.load(as_of)
     with ProgressBars() as bars:
+        paths = refinement.refine(hin, metapath or None)
         scorer = make_scorer(
-            hin, metapath=metapath, weights=read_weights(weights), measure=measure, node_type=node_type, model=model,
+            hin, metapath=paths, weights=read_weights(weights), measure=measure, node_type=node_type, model=model,
             queries=query, progress=bars,
         )  # fmt: skip
     note_relations(getattr(scorer, "metapath_", None))
@@ -340,8 +353,10 @@ _SHORT_NODE, _SHORT_END = 40, 20  # letters of a node between the ends of a path
 
 
 @reads_graph
+@refines_metapath
 def explain(
     source: GraphSource,
+    refinement: RefinementFlags,
     query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
     target: Annotated[str, typer.Argument(metavar="B", help="An id or a name.")],
     metapath: MetaPathsOption = None,
@@ -397,11 +412,15 @@ def explain(
     if model is not None or several:
         if added or removed:
             raise QueryError("--with and --without are explained along one meta-path; leave out --weights and --model")
-        request = {"metapath": metapath or None, "weights": read_weights(weights), "model": model}
+        if model is not None:
+            check_model_alone(metapath=metapath or None, **refinement.options())
+        paths_given = refinement.refine(hin, metapath or None)
+        request = {"metapath": paths_given, "weights": read_weights(weights), "model": model}
         scorer = make_scorer(hin, **request, measure=None if model else measure)  # type: ignore[arg-type]
         result = explain_model(scorer, query, target, **options)
     else:
-        parsed = hin.metapath(str(required_metapath(hin.schema, metapath[0] if metapath else None)))
+        one = required_metapath(hin.schema, metapath[0] if metapath else None)
+        parsed = hin.metapath(str(one), **refinement.options())
         note_relations(parsed)
         options |= {"measure": measure}
         members = read_set(hin, parsed.source, query, added, removed) if added or removed else None
@@ -503,7 +522,9 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
     by = f" by {explanation.node_types[explanation.step]}" if explanation.node_types else ""
     tree = Tree(Text(printable(f"{counted(explanation.num_instances, 'path')}{by}"), style="dim"))
     largest = max((group.share for group in groups), default=0.0)
-    names_relations = " " in explanation.metapath  # the canonical text names them only where types don't decide
+    names_relations = " " in without_brackets(
+        explanation.metapath
+    )  # the canonical text names them only where types don't decide
     for group in groups:
         head = Text.assemble((score_text(group.score or 0.0), "cyan"), f"  {_percent(group.share)}  ")
         if group.paths == len(group.instances) == 1:

@@ -4,7 +4,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -32,6 +32,7 @@ from neupath.errors import QueryError, SourceWarning
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Nodes
+from neupath.graph.refinement import parse_weights
 from neupath.io import load
 from neupath.measures import GRAPH_MEASURES, MEASURES
 
@@ -188,19 +189,66 @@ class GraphSource:
         }  # fmt: skip
 
 
+@dataclass(frozen=True)
+class RefinementFlags:
+    """The options that put weights and a time window into a meta-path."""
+
+    weight: Annotated[
+        list[str] | None,
+        typer.Option("--weight", help="The weight of a relation's edges, such as 'rates=rating - 2.5' (repeat)."),
+    ] = None
+    time: Annotated[
+        str | None, typer.Option("--time", help="The attribute that holds times, of edges or of nodes on the way.")
+    ] = None
+    since: Annotated[str | None, typer.Option("--since", help="The first time that counts.")] = None
+    until: Annotated[str | None, typer.Option("--until", help="The last time that counts.")] = None
+    now: Annotated[str | None, typer.Option("--now", help="Leave out what is later, and count ages from here.")] = None
+    half_life: Annotated[
+        str | None, typer.Option("--half-life", help="The age at which things count half, such as 365d.")
+    ] = None
+
+    def options(self) -> dict[str, Any]:
+        """Return the options that were given, as the parameters of `HIN.metapath`."""
+        options = {name: value for name, value in vars(self).items() if value is not None and name != "weight"}
+        return options | ({"weights": parse_weights(self.weight)} if self.weight else {})
+
+    def refine(self, hin: HIN, metapath: str | Sequence[str] | None) -> MetaPath | list[MetaPath] | None:
+        """Read one meta-path, or several, with these weights and times."""
+        if metapath is None and self.options():
+            raise QueryError(f"‹{next(iter(self.options()))}› changes a meta-path; give ‹metapath›, too")
+        if metapath is None or isinstance(metapath, str):
+            return None if metapath is None else hin.metapath(metapath, **self.options())
+        return [hin.metapath(text, **self.options()) for text in metapath]
+
+
 def reads_graph(command: Callable[..., None]) -> Callable[..., None]:
     """Replace the parameter `source` of a command by GRAPH and the options for reading it."""
-    hints, source_hints = (get_type_hints(of, include_extras=True) for of in (command, GraphSource))
-    own = [parameter for name, parameter in signature(command).parameters.items() if name != "source"]
-    graph, *options = signature(GraphSource).parameters.values()
-    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in (graph, *own, *options)]
+    return _with_options(command, "source", GraphSource, num_first=1)
+
+
+def refines_metapath(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `refinement` of a command by the options for weights and times."""
+    return _with_options(command, "refinement", RefinementFlags, num_first=0)
+
+
+def _with_options(
+    command: Callable[..., None], name: str, kind: type[Any], num_first: int
+) -> Callable[..., None]:  # fmt: skip
+    """Replace a parameter of a command by the fields of its class, the first ones before all other parameters."""
+    hints = getattr(command, "__annotations__", {}) if hasattr(command, "__signature__") else {}
+    hints = hints or get_type_hints(command, include_extras=True)
+    own_hints = get_type_hints(kind, include_extras=True)
+    others = [parameter for each, parameter in signature(command).parameters.items() if each != name]
+    own = list(signature(kind).parameters.values())
+    in_order = (*own[:num_first], *others, *own[num_first:])
+    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in in_order]
 
     @wraps(command)
     def run(**arguments: Any) -> None:
-        source = GraphSource(**{name: arguments.pop(name) for name in source_hints})
-        command(source=source, **arguments)
+        value = kind(**{each: arguments.pop(each) for each in own_hints})
+        command(**{name: value}, **arguments)
 
-    run.__annotations__ = {name: hint for name, hint in (source_hints | hints).items() if name != "source"}
+    run.__annotations__ = {each: hint for each, hint in (own_hints | hints).items() if each != name}
     run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
     return run
 

@@ -265,15 +265,15 @@ def join_plan(
     target, dask = Path(out), engine or Dask()
     metapath = MetaPath.parse(plan.schema, str(measure.metapath))
     measure.check(metapath)
-    if metapath.is_filtered:
-        raise QueryError(
-            f"workers read neither names nor attributes, which the conditions of '{metapath}' are about; load the "
-            f"graph in this process instead, and give it to join (‹ingest› local)"
-        )
     if not measure.meets_at_nodes(metapath):
         raise QueryError(
             f"{measure.name} along '{metapath}' is made of more than the relations' own matrices, and workers read "
             f"those; load the graph in this process instead, and give it to join (‹ingest› local)"
+        )
+    if metapath.is_filtered:
+        raise QueryError(
+            f"'{metapath}' has conditions, and workers that read tables do not read the attributes of nodes and edges; "
+            f"load the graph in this process instead, and give it to join (‹ingest› local)"
         )
     check_out(target, None if options is None else options.format)
     with claim(target), dask.work_in(parts_of(target)) as (work, workers):

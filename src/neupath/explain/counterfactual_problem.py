@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.products import Normalisation
+from neupath.engine.products import Normalisation, link_matrix
 from neupath.errors import QueryError, listed
 from neupath.explain.groups import PathNode, node_at
-from neupath.graph.hin import HIN, Csr, Floats, freeze
+from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, freeze
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.measures import HeteSim, PathMeasure
@@ -298,7 +298,7 @@ def _new_edges(hin: HIN, path: MetaPath, reached: Sequence[Ints], y: int) -> lis
     """Return the edges from the target to nodes that the query reaches, as far as there are none."""
     new: list[NewEdges] = []
     for link in path.steps[-1].links:
-        joined = hin.matrix(link.reversed())[[y]].indices
+        joined = hin.matrix(link.plain.reversed())[[y]].indices
         loop = y if link.source == path.target else -1
         free = np.setdiff1d(reached[-2], np.append(joined, loop)).tolist()
         new += [{link.relation: [_forward(link, end, y)]} for end in free]
@@ -310,6 +310,9 @@ def check_new_node(path: MetaPath, by: str) -> None:
     if by != path.node_types[-2] or len(path) < 2:
         between = f", or a {path.node_types[-2]}" if len(path) > 1 else ""
         raise QueryError(f"a new {by} cannot join {path.target} nodes along {path}; add edges{between}")
+    own = next((f for node_type, f in zip(path.node_types, path.filters, strict=True) if f and node_type == by), None)
+    if own is not None:
+        raise QueryError(f"a new {by} has no attributes, so that it cannot meet the condition '{by}{own}'; add edges")
 
 
 def _new_nodes(
@@ -365,7 +368,7 @@ def _reached(hin: HIN, path: MetaPath, x: int) -> list[Ints]:
     """Return the rows that walks from the query visit at each position."""
     reached = [np.array([x])]
     for step in path.steps:
-        reached.append(np.unique(np.concatenate([hin.matrix(link)[reached[-1]].indices for link in step.links])))
+        reached.append(np.unique(np.concatenate([link_matrix(hin, link)[reached[-1]].indices for link in step.links])))
     return [rows.astype(np.int64) for rows in reached]
 
 
@@ -387,7 +390,7 @@ class Problem:
         path = scorer.metapath_
         lefts, rights, meets_on_edges = _walked_legs(scorer, path)
         legs = [*lefts, *rights]
-        tables, columns = self._number_entries(legs, changes.entries)
+        tables, columns = self._number_entries(legs, changes.entries, hin.nodes)
         self._scaling = self._scale(legs, tables, hin, columns)
         self.entries = columns[2], columns[3], columns[4]
         left_tables, right_tables = tables[: len(lefts)], tables[len(lefts) :]
@@ -439,7 +442,7 @@ class Problem:
 
     @staticmethod
     def _number_entries(
-        legs: Sequence[Leg], entries: Mapping[Relation, _RelationEntries]
+        legs: Sequence[Leg], entries: Mapping[Relation, _RelationEntries], nodes: Mapping[str, Nodes]
     ) -> tuple[list[_LegEntries], list[Any]]:
         """Number the entries of all legs; return them by leg, and the columns row, column, weight and two elements."""
         tables, columns, count = [], [], 0
@@ -448,7 +451,12 @@ class Problem:
             for link in leg.step.links:
                 e = entries[link.relation]
                 ends = (e.columns, e.rows) if link.reverse else (e.rows, e.columns)
-                parts.append((*ends, e.weights, e.first, e.second))
+                part: tuple[Any, ...] = (*ends, e.weights, e.first, e.second)
+                if link.is_filtered:
+                    counted = LinkFilter(link, nodes).weights(*ends, e.weights)
+                    kept = counted > 0
+                    part = *(column[kept] for column in ends), counted[kept], e.first[kept], e.second[kept]
+                parts.append(part)
             rows, cols, weights, first, second = (np.concatenate(column) for column in zip(*parts, strict=True))
             order = np.lexsort((cols, rows))
             columns.append([column[order] for column in (rows, cols, weights, first, second)])

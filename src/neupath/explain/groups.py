@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from neupath.engine.products import link_matrix
 from neupath.errors import QueryError, listed
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step, arrow
@@ -93,7 +94,7 @@ def _link(hin: HIN, step: Step, source: int, target: int) -> str:
     """Name the relations of a step that join two nodes."""
     if len(step.links) == 1:
         return arrow(step.links)
-    return arrow(tuple(link for link in step.links if _weight(hin.matrix(link), source, target) > 0))
+    return arrow(tuple(link for link in step.links if _weight(link_matrix(hin, link), source, target) > 0))
 
 
 def _weight(matrix: Csr, row: int, column: int) -> float:

@@ -23,8 +23,8 @@ from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.explain.permutation import Mixing, Permutations, check_whole
-from neupath.graph.hin import HIN, Floats, mix64
-from neupath.graph.metapath import Relation
+from neupath.graph.hin import HIN, Floats, end_weights, mix64
+from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Rows
 from neupath.measures import Combination, GraphMeasure, PathMeasure
 
@@ -223,19 +223,30 @@ def permutable(scorer: Scorer) -> None:
         raise QueryError(
             f"{scorer.name} is learned, and would have to be trained again on every changed graph; use an exact measure"
         )
+    for path in _paths_of(scorer):
+        path.require_plain_edges("this")
+
+
+def _paths_of(scorer: Scorer) -> list[MetaPath]:
+    measures = scorer.measures_ if isinstance(scorer, Combination) else [scorer]
+    return [measure.metapath_ for measure in measures if isinstance(measure, PathMeasure)]
 
 
 def relations_of(scorer: Scorer) -> list[Relation]:
     """Return the relations from which a scorer computes its scores."""
-    measures = scorer.measures_ if isinstance(scorer, Combination) else [scorer]
-    paths = [measure.metapath_ for measure in measures if isinstance(measure, PathMeasure)]
+    paths = _paths_of(scorer)
     if not paths:
         return list(scorer.hin_.schema.relations)
     return list(dict.fromkeys(link.relation for path in paths for step in path.steps for link in step.links))
 
 
-def degree_classes(hin: HIN, node_type: str, relations: Sequence[Relation]) -> Rows:
-    """Number the nodes of a type so that nodes which permutations treat alike have the same number."""
+def degree_classes(
+    hin: HIN, node_type: str, relations: Sequence[Relation], paths: Sequence[MetaPath] = ()
+) -> Rows:  # fmt: skip
+    """Number the nodes of a type so that nodes which permutations treat alike have the same number.
+
+    Where the meta-paths of a measure have conditions on such nodes, only nodes that meet the same ones are alike.
+    """
     columns = [np.zeros(hin.num_nodes(node_type), np.int64)]
     for relation in relations:
         matrix = hin.matrices[relation]
@@ -245,6 +256,10 @@ def degree_classes(hin: HIN, node_type: str, relations: Sequence[Relation]) -> R
                 columns.append(_digests(matrix.data, matrix.indptr))
         if relation.target == node_type and relation.directed:
             columns.append(np.bincount(matrix.indices, minlength=matrix.shape[1]).astype(np.int64))
+    positions = [end for path in paths for end in zip(path.node_types, path.filters, strict=True)]
+    here = dict.fromkeys(own for at, own in positions if at == node_type and own is not None)
+    met = (end_weights(own, hin.nodes[node_type]) for own in here)
+    columns += [np.unique(weights, return_inverse=True)[1].astype(np.int64) for weights in met]
     return np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
@@ -284,8 +299,8 @@ class NullModel:
     def __init__(self, scorer: Scorer, permutations: Permutations, key: tuple[Hashable, ...]) -> None:
         self._scorer, self._permutations, self._key = scorer, permutations, key
         hin, relations = permutations.hin, permutations.relations
-        self._sources = _ClassMembers.of(degree_classes(hin, scorer.source_type, relations))
-        self._targets = _ClassMembers.of(degree_classes(hin, scorer.target_type, relations))
+        self._sources = _ClassMembers.of(degree_classes(hin, scorer.source_type, relations, _paths_of(scorer)))
+        self._targets = _ClassMembers.of(degree_classes(hin, scorer.target_type, relations, _paths_of(scorer)))
         self._scores: dict[int, Floats] = {}
 
     @cached_property

@@ -45,13 +45,14 @@ _COMPARISONS = {
 }  # fmt: skip
 _SIGNS = ("==", "!=", "<=", ">=", "=", "<", ">", "~")
 _FIRST_OF_SIGNS = ("=", "!", "<", ">", "~")
-_KEYWORDS = frozenset({"and", "or", "not", "in", "is", "missing", "weight:"})
+_KEYWORDS = frozenset({"and", "or", "not", "in", "is", "missing"})
 _WORD = re.compile(r"""[^\s=!<>~()\[\]{}"',;]+""")
 _PLAIN_WORD = re.compile(r"[^\W\d]\w*")
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _UNSIGNED = re.compile(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 _PLAIN_VALUE = re.compile(rf"(?:{_NUMBER.pattern}|\d{{4}}-\d\d-\d\d(?:T[\d:.]+Z?)?)")
 _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(us|ms|s|min|h|d|w|y)")
+_WEIGHT = re.compile(r"weight\s*:")
 _CONJUNCTION = re.compile(r"\s+(and|or)\b", re.IGNORECASE)
 _MICROSECONDS = {
     "us": 1, "ms": 1000, "s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86_400 * 10**6,
@@ -86,11 +87,11 @@ class Origin(NamedTuple):
 
     def refuse(self, problem: str, error: type[NeuPathError] | None = None) -> NoReturn:
         raise (error or QueryError)(
-            f"{self.what} {_excerpt(self.text, self.at)!r}, at character {self.at + 1}: {problem}"
+            f"{self.what} {excerpt(self.text, self.at)!r}, at character {self.at + 1}: {problem}"
         )
 
 
-def _excerpt(text: str, at: int) -> str:
+def excerpt(text: str, at: int) -> str:
     """Return a text, or of a long one the part around a position."""
     if len(text) <= 120:
         return text
@@ -357,11 +358,11 @@ def _column(records: Records, name: str, origin: Origin | None) -> Column:
     columns = records.column_names()
     if name not in columns:
         has = f"(it has {listed(columns) or 'none'})"
-        _refuse(origin, f"{records.title} has no attribute {name!r} {has}{did_you_mean(name, columns)}")
-    return _plain(records.column(name))
+        _refuse(origin, f"{records.title} has no attribute {excerpt(name, 0)!r} {has}{did_you_mean(name, columns)}")
+    return plain_values(records.column(name))
 
 
-def _plain(values: Column) -> Column:
+def plain_values(values: Column) -> Column:
     """Return categories as the values they stand for, and decimal fractions as floats."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
@@ -427,7 +428,7 @@ def _kind(kind: pa.DataType) -> str:
 def _refuse_value(
     attribute: str, kind: pa.DataType, text: str, sign: str, origin: Origin | None, error: Exception
 ) -> NoReturn:
-    shown = _excerpt(text, 0)
+    shown = excerpt(text, 0)
     try:
         _refuse(
             origin, f"attribute {attribute!r} holds {_kind(kind)}, and {shown!r} cannot be compared with them by {sign}"
@@ -873,8 +874,8 @@ class Reader:
                 return Not(Missing(attribute, origin)) if is_negated else Missing(attribute, origin)
             self.refuse(f"expected 'missing' or 'not missing' after 'is', got {self._shown()}")
         return self.refuse(
-            f"expected a comparison after {attribute!r}, one of = != < <= > >= ~, 'in (…)' or 'is missing', "
-            f"got {self._shown()}"
+            f"expected a comparison after {excerpt(attribute, 0)!r}, one of = != < <= > >= ~, 'in (…)' or "
+            f"'is missing', got {self._shown()}"
         )
 
     def _known_name(self) -> str | None:
@@ -987,9 +988,10 @@ class Reader:
     # -- Expressions
     def takes_weight(self) -> bool:
         """Read `weight:`, which stands before an expression; whether it stood here."""
-        at = self.at
-        self.has_weight = self._word() == "weight:" or (self._take_word("weight") and self.here() == ":")
-        self.at = self.at + len("weight:") if self._word() == "weight:" else self.at + 1 if self.has_weight else at
+        self.skip_spaces()
+        word = _WEIGHT.match(self.text, self.at)
+        self.at = word.end() if word else self.at
+        self.has_weight = word is not None
         return self.has_weight
 
     def read_expression(self) -> Expression:

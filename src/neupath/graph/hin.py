@@ -8,7 +8,7 @@ from hashlib import sha256
 from html import escape
 from itertools import accumulate
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -18,11 +18,12 @@ from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.disk_cache import DiskCache
 from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
-from neupath.graph.conditions import Filter, Records
+from neupath.graph.conditions import Filter, Records, Selected
 from neupath.graph.edge_attributes import to_attributes, value_hashes
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
+from neupath.graph.refinement import RefinementOptions, refinement_of
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]
@@ -202,12 +203,22 @@ class HIN:
         loops = int(np.count_nonzero(matrix.diagonal()))
         return (int(matrix.nnz) - loops) // 2 + loops
 
-    def metapath(self, text: str) -> MetaPath:
-        """Read a meta-path, and check that its conditions fit the nodes and edges of the graph."""
+    def metapath(self, text: str, **options: Unpack[RefinementOptions]) -> MetaPath:
+        """Read a meta-path, and check that its conditions fit the nodes and edges of the graph.
+
+        Parameters
+        ----------
+        text
+            Such as "APA", "author-paper[year >= 2020]-author" or "user -rates[rating >= 4]-> film".
+        options
+            Weights of edges, and a time window (`Refinement`): they become conditions and weights of the meta-path.
+
+        """
         metapath = MetaPath.parse(self.schema, text)
-        if metapath.is_filtered:
-            self.check_filters(metapath)
-        return metapath
+        refined = refinement_of(**options).apply(self, metapath) if options else metapath
+        if refined.is_filtered:
+            self.check_filters(refined)
+        return refined
 
     def check_filters(self, metapath: MetaPath) -> None:
         """Raise if a meta-path has conditions on attributes, values or nodes that the graph does not have."""
@@ -252,21 +263,18 @@ class HIN:
         matrix = self.matrices[link.relation]
         if link.edge_filter is not None:
             matrix = self._filtered_edges(link.relation, link.edge_filter)
-        ends = zip((link.source_filter, link.target_filter), (link.source, link.target), strict=True)
-        rows, columns = (None if f is None else end_weights(f, self.nodes[node_type]) for f, node_type in ends)
+        rows, columns = LinkFilter(link, self.nodes).ends
         return _scaled(matrix, rows, columns)
 
     def _filtered_edges(self, relation: Relation, edge_filter: Filter) -> Csr:
+        weights = _edge_weights(edge_filter, self.edge_records(relation))
         table = self.edge_tables.get(relation)
         if table is not None:
-            edges = Edges(
-                relation, table.sources, table.targets, edge_weights(edge_filter, self.edge_records(relation))
-            )
+            edges = Edges(relation, table.sources, table.targets, weights)
             filtered = _to_matrix(edges, self.nodes, "count")
             return filtered.unpack() if isinstance(filtered, _NonEmptyRows) else filtered
         matrix = self.matrices[relation]
-        weights = edge_weights(edge_filter, self.edge_records(relation))
-        return _scaled(csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape), None, None)
+        return csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
 
     def with_matrices(self, changed: Mapping[Relation, Csr]) -> "HIN":
         """Return a graph of the same nodes whose edges differ in some relations; the others are shared.
@@ -448,10 +456,82 @@ def end_weights(node_filter: Filter, nodes: Records) -> Mask | Floats:
     return np.sqrt(node_filter.weights(nodes))
 
 
-def edge_weights(edge_filter: Filter, edges: EdgeRecords) -> Floats:
+def _edge_weights(edge_filter: Filter, edges: EdgeRecords) -> Floats:
     """Return the weight of each edge: its own, or that of an expression; 0 where it does not meet the condition."""
     weights = edge_filter.weights(edges)
     return weights if edge_filter.weight is not None else weights * edges.weights
+
+
+class _NewNodes(Selected):
+    """Nodes that are new: only their ids are compared with pinned nodes, since names may be those of older ones."""
+
+    def among(self, ids: Sequence[Id]) -> Mask:
+        wanted = {str(each) for each in ids}
+        return np.array([str(own) in wanted for own in self.column("id").to_pylist()], dtype=np.bool_)
+
+
+class LinkFilter:
+    """The filters of a link over the nodes of a graph: what single edges with known weights count for.
+
+    Parameters
+    ----------
+    link
+        The link; edges have no attributes but their weight here.
+    nodes
+        The nodes of each type.
+    """
+
+    def __init__(self, link: Link, nodes: Mapping[str, Nodes]) -> None:
+        self._link, self._nodes = link, nodes
+        source, target = (
+            None if end is None else end_weights(end, nodes[node_type])
+            for end, node_type in ((link.source_filter, link.source), (link.target_filter, link.target))
+        )
+        self.ends = source, target
+
+    def grow(self, nodes: Mapping[str, Nodes]) -> None:
+        """Follow nodes that are new at the end of their types; a pinned one among them is known by its id."""
+        self._nodes = nodes
+        filters = (self._link.source_filter, self._link.source), (self._link.target_filter, self._link.target)
+        ends = []
+        for known, (own, node_type) in zip(self.ends, filters, strict=True):
+            if known is None or own is None or len(known) == len(nodes[node_type]):
+                ends.append(known)
+            else:
+                new = _NewNodes(nodes[node_type], slice(len(known), None))
+                ends.append(np.concatenate([known, end_weights(own, new)]))
+        self.ends = ends[0], ends[1]
+
+    def weights(self, rows: Rows, columns: Rows, weights: Floats) -> Floats:
+        """Return the weights that edges count with, from rows to columns as the link is walked; 0 leaves one out."""
+        if self._link.edge_filter is not None:
+            ends = (columns, rows) if self._link.reverse else (rows, columns)
+            records = EdgeRecords(
+                self._link.relation, weights, pa.table({}), lambda row: (ends[0][row], ends[1][row]), self._nodes
+            )
+            weights = np.where(weights > 0, _edge_weights(self._link.edge_filter, records), 0.0)
+        return self._at_ends(rows, columns, weights)
+
+    def weight_between(self, row: int, column: int, edges: Edges) -> float:
+        """Return the weight that the single edges of one pair count with, added up in their order."""
+        assert edges.weights is not None
+        own = edges.weights
+        if self._link.edge_filter is not None and len(own):
+            records = EdgeRecords(
+                self._link.relation,
+                own,
+                edges.attributes,
+                lambda at: (edges.sources[at], edges.targets[at]),
+                self._nodes,
+            )
+            own = _edge_weights(self._link.edge_filter, records)
+        total = np.array([sum(own.tolist(), 0.0)])
+        return float(self._at_ends(np.array([row]), np.array([column]), total)[0])
+
+    def _at_ends(self, rows: Rows, columns: Rows, weights: Floats) -> Floats:
+        for end, places in zip(self.ends, (rows, columns), strict=True):
+            weights = weights if end is None else weights * end[places]
+        return weights
 
 
 def _scaled(matrix: Csr, rows: Mask | Floats | None, columns: Mask | Floats | None) -> Csr:

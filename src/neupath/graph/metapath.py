@@ -15,6 +15,7 @@ from neupath.graph.conditions import (
     Filter,
     Reader,
     check_length,
+    excerpt,
     narrowed,
     parse_condition,
 )
@@ -141,7 +142,7 @@ class Schema:
         if len(folded) == 1:
             return folded[0]
         raise SchemaError(
-            f"no node type {word!r} in this graph (it has {listed(self.node_types)})"
+            f"no node type {excerpt(word, 0)!r} in this graph (it has {listed(self.node_types)})"
             f"{did_you_mean(word, self.node_types)}"
         )
 
@@ -193,7 +194,7 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
         raise MetaPathError("the meta-path is empty; write node types joined by dashes, such as author-paper-author")
     check_length("meta-path", stripped)
     reader = _PathReader(schema, stripped)
-    outside = _BRACKETS.sub("", stripped).strip()
+    outside = without_brackets(stripped).strip()
     if "-" in outside or outside.casefold() in (t.casefold() for t in schema.node_types):
         return reader.read()
     return reader.read_initials()
@@ -201,6 +202,15 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
 
 _BRACKETS = re.compile(r"""\[(?:[^\]"']|"[^"]*"|'[^']*')*\]|\{(?:[^}"']|"[^"]*"|'[^']*')*\}""")
 """What stands in brackets behind a node type or a relation, where quotes may hold brackets."""
+
+
+def without_brackets(text: str) -> str:
+    """Return a meta-path as it is written, without its conditions and pinned nodes.
+
+    >>> without_brackets('author-paper[title ~ "a]b"]-venue{KDD}')
+    'author-paper-venue'
+    """
+    return _BRACKETS.sub("", text)
 
 
 def arrow(links: Links) -> str:
@@ -216,24 +226,24 @@ def _read_initials(schema: Schema, text: str) -> tuple[str, ...]:
     """Find the one sequence of types, joined by relations, that the letters can stand for."""
     if len(text.split()) > 1 or len(text) > 64:
         raise MetaPathError(
-            f"meta-path {text!r} has no dashes; write node types joined by dashes, such as author-paper"
+            f"meta-path {excerpt(text, 0)!r} has no dashes; write node types joined by dashes, such as author-paper"
         )
     choices = [schema.types_of_letter(letter) for letter in text]
     for position, (letter, types) in enumerate(zip(text, choices, strict=True), 1):
         if not types:
             raise MetaPathError(
-                f"meta-path {text!r}: letter {position}, {letter!r}, is not the initial of a node type "
+                f"meta-path {excerpt(text, 0)!r}: letter {position}, {letter!r}, is not the initial of a node type "
                 f"(there are {listed(schema.node_types)}); write the types out, joined by dashes"
                 f"{did_you_mean(text, schema.node_types)}"
             )
     readings = list(islice(_joined_readings(schema, choices), 4))
     if not readings:
         raise MetaPathError(
-            f"meta-path {text!r}: no types with these initials are joined in this order; {_possible_steps(schema)}"
+            f"meta-path {excerpt(text, 0)!r}: no types with these initials are joined in this order; {_possible_steps(schema)}"
         )
     if len(readings) > 1:
         raise MetaPathError(
-            f"meta-path {text!r} could be {' or '.join('-'.join(r) for r in readings)}; write the one you mean"
+            f"meta-path {excerpt(text, 0)!r} could be {' or '.join('-'.join(r) for r in readings)}; write the one you mean"
         )
     return readings[0]
 
@@ -276,7 +286,7 @@ class _PathReader:
 
     def __init__(self, schema: Schema, text: str) -> None:
         self.schema = schema
-        self.text = text
+        self.text, self.shown = text, excerpt(text, 0)
         self.position = 0
         self.step = 0
 
@@ -293,7 +303,7 @@ class _PathReader:
             current = target
         if not steps:
             raise MetaPathError(
-                f"meta-path {self.text!r} is one type; a meta-path needs at least one step, and {self._onward(current)}"
+                f"meta-path {self.shown!r} is one type; a meta-path needs at least one step, and {self._onward(current)}"
             )
         return self._with_filters(steps, filters)
 
@@ -318,7 +328,7 @@ class _PathReader:
         for end in (filters[0], filters[-1]):
             if end is not None and end.weight is not None:
                 raise MetaPathError(
-                    f"meta-path {self.text!r}: the node type at its {'start' if end is filters[0] else 'end'} has the "
+                    f"meta-path {self.shown!r}: the node type at its {'start' if end is filters[0] else 'end'} has the "
                     f"weight '{end.weight}'; only nodes between the two ends have weights, and edges"
                 )
         ends = pairwise(filters)
@@ -343,6 +353,8 @@ class _PathReader:
             if reader.has_weight:
                 weight = reader.read_expression()
             reader.expect("]", opened)
+        while is_node and reader.take("{"):
+            conditions.insert(0, reader.read_pinned())
         self.position = reader.at if conditions or weight is not None else self.position
         if not conditions and weight is None:
             return None
@@ -378,18 +390,12 @@ class _PathReader:
         if node_type is not None:
             self.position = len(self.text) - len(self._rest()) + len(node_type)
             return node_type
-        where = f"meta-path {self.text!r}, step {self.step}" if after else f"meta-path {self.text!r}, at its start"
+        where = f"meta-path {self.shown!r}, step {self.step}" if after else f"meta-path {self.shown!r}, at its start"
         word = re.split(r"[-<\[{]", self._rest())[0].strip()
-        if self._rest().startswith("[") and after:
-            name = self.schema.links_from(after)[0].relation.name
-            raise MetaPathError(
-                f"{where}, at character {len(self.text) - len(self._rest()) + 1}: a condition on edges stands behind "
-                f"the name of their relation, as in '-{name}[weight > 1]-'"
-            )
         if not word:
             raise MetaPathError(f"{where}: a node type is missing; {self._onward(after)}")
         raise MetaPathError(
-            f"{where}: no node type {word!r} in this graph (it has {listed(self.schema.node_types)}); "
+            f"{where}: no node type {excerpt(word, 0)!r} in this graph (it has {listed(self.schema.node_types)}); "
             f"{self._onward(after)}{did_you_mean(word, self.schema.node_types)}"
         )
 
@@ -406,7 +412,7 @@ class _PathReader:
             edge = _Edge((), False)
         elif not self._take("-"):
             raise MetaPathError(
-                f"meta-path {self.text!r}, step {self.step}: expected '-', '->' or '<-' before {self._rest()!r}"
+                f"meta-path {self.shown!r}, step {self.step}: expected '-', '->' or '<-' before {excerpt(self._rest(), 0)!r}"
             )
         elif (named := self._read_names(source, "->"))[0]:
             edge = _Edge(named[0], False, named[1])
@@ -414,6 +420,7 @@ class _PathReader:
             names, filters = ((), ()) if self._type_here() else self._read_names(source, "-")
             edge = _Edge(names, None, filters)
         if not edge.names and not self._type_here():
+            self._refuse_bare_condition(source)
             self._refuse_relation(source, edge)
         return edge
 
@@ -436,6 +443,15 @@ class _PathReader:
         self.position = start
         return (), ()
 
+    def _refuse_bare_condition(self, source: str) -> None:
+        """Raise if a condition stands where the name of a relation should."""
+        if self._rest().startswith(("[", "{")):
+            name, at = self.schema.links_from(source)[0].relation.name, len(self.text) - len(self._rest()) + 1
+            raise MetaPathError(
+                f"meta-path {self.shown!r}, step {self.step}, at character {at}: a condition on edges stands behind the "
+                f"name of their relation, as in '-{name}[weight > 1]-'"
+            )
+
     def _refuse_relation(self, source: str, edge: _Edge) -> None:
         """Raise if the text has the shape of a relation; `_read_type` raises for an unknown type."""
         word, dash, after = self._rest().partition("-")
@@ -444,12 +460,12 @@ class _PathReader:
         links = self.schema.links_from(source)
         ways = listed(f"'{arrow((link,))} {link.target}'" for link in links) or "none"
         raise MetaPathError(
-            f"meta-path {self.text!r}, step {self.step}: no relation {word.strip()!r} at {source} (there are {ways})"
+            f"meta-path {self.shown!r}, step {self.step}: no relation {excerpt(word.strip(), 0)!r} at {source} (there are {ways})"
             f"{did_you_mean(word.strip(), (link.relation.name for link in links))}"
         )
 
     def _choose(self, source: str, target: str, edge: _Edge) -> Links:
-        where = f"meta-path {self.text!r}, step {self.step}"
+        where = f"meta-path {self.shown!r}, step {self.step}"
         joined = self.schema.links(source, target)
         if not joined:
             raise MetaPathError(f"{where}: no relation joins {source} and {target}; {self._onward(source)}")
@@ -679,6 +695,16 @@ class MetaPath:
             f"{what} needs a symmetric meta-path of even length, and '{self}' {reason}; "
             f"use '{there_and_back}', or a measure for any path: hetesim, pcrw, pathcount, dwpc"
         )
+
+    def require_plain_edges(self, what: str) -> None:
+        """Raise if edges have conditions or weights by attributes: changed edges have none but their weight."""
+        for link in (link for step in self.steps for link in step.links):
+            others = set() if link.edge_filter is None else link.edge_filter.attributes() - {"weight"}
+            if others:
+                raise MetaPathError(
+                    f"{what} changes edges, which then have a weight alone, and '{self}' needs the attribute "
+                    f"{min(others)!r} of the edges of {link.relation.name}; use conditions on nodes, or on 'weight'"
+                )
 
     def all_relations_steps(self) -> list[str]:
         """Describe the steps that follow several relations at once, because the types alone don't choose one."""

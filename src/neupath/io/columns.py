@@ -264,6 +264,11 @@ _END_ROLES = {
 """What a column of an end is, by what follows the word of the end, the likelier first."""
 
 
+def is_end_role(word: str) -> bool:
+    """Whether a word says what a column of an end holds, as type and name do in x_type and x_name."""
+    return any(word in words for words in _END_ROLES.values())
+
+
 @dataclass(frozen=True)
 class Ends:
     """The columns of a table whose rows are edges: two ids, perhaps with types and names, and the relation."""

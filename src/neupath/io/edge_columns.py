@@ -21,7 +21,7 @@ from neupath.graph.edge_attributes import (
 )
 from neupath.graph.hin import Floats
 from neupath.io.column_types import TIMES, ColumnType, convert
-from neupath.io.columns import find_ends, is_measure, snake
+from neupath.io.columns import find_ends, is_end_role, is_measure, snake
 from neupath.io.sources import Place, Selection
 from neupath.io.tables import Table, TableFile
 
@@ -106,7 +106,7 @@ def _why_left_out(table: Table, column: str) -> str | None:
     if attribute_name(column).lower() == "weight":
         return _WEIGHT_REASON
     if _describes_end(table, column):
-        return "they describe the two ends, not the edge; attributes in graph.toml would read them"
+        return "what describes an end is no attribute of the edge, unless attributes in graph.toml names it"
     if (reason := _why_not(table, column)) is not None:
         return reason
     cells = [cell for cell in table.sample[column] if cell]
@@ -126,7 +126,7 @@ def _why_not(table: Table, column: str) -> str | None:
 
 
 def _describes_end(table: Table, column: str) -> bool:
-    """Whether a column belongs to one of two ends such as x_id and y_id, as x_source does beside y_source."""
+    """Whether a column belongs to an end: beside x_id and y_id, x_name does, and x_source beside y_source."""
     ends, word = find_ends(table), snake(column)
     if ends is None:
         return False
@@ -135,7 +135,7 @@ def _describes_end(table: Table, column: str) -> bool:
     if begin not in ours or not rest or names_time(rest) or is_measure(rest):
         return False
     other = ours[1 - ours.index(begin)]
-    return any(snake(each) == f"{other}_{rest}" for each in table.columns)
+    return is_end_role(rest) or any(snake(each) == f"{other}_{rest}" for each in table.columns)
 
 
 _NEO4J_TYPE = re.compile(

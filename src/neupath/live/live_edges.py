@@ -102,6 +102,13 @@ class NewestEdges:
         self._base, self._log = base, log
         self._by_relation: dict[Relation, SingleEdges] = {}
 
+    def __contains__(self, relation: object) -> bool:
+        return relation in self._base
+
+    def keep(self, base: Mapping[Relation, Edges]) -> None:
+        """Forget the relations that are not among these."""
+        self._base = base
+
     def advance(self, relation: Relation, change: RowsChange) -> None:
         """Follow a change, which is in the log already."""
         if relation in self._by_relation:

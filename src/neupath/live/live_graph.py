@@ -6,6 +6,7 @@ by keys, then a `RowChange`. `LiveGraph.apply` brings attached measures and mode
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from neupath._runtime.group_commit import GroupCommit
 from neupath.engine.products import combined_row, row_norms
 from neupath.engine.scorer import Binding, RowChange, RowEdge, Scorer, Updater
 from neupath.engine.topk import Ranking, borrow_scratch, in_blocks, return_scratch
-from neupath.errors import GraphError, QueryError, WriteError
+from neupath.errors import GraphError, NeuPathError, QueryError, WriteError
 from neupath.graph.hin import HIN, Edges, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Mask, Nodes, Rows
@@ -197,7 +198,7 @@ class _State:
         self._edge_log: list[tuple[Relation, RowsChange]] = []
         self._described: Mapping[Relation, Edges] = hin.edge_tables  # those that all changes tell of
         self.newest_edges = NewestEdges(self._described, self._edge_log)
-        self._adjacency = Adjacency(hin, version, self._log)
+        self._adjacency = Adjacency(hin, version, self._log, self.newest_edges)
         self._products: dict[MeasureKey, tuple[LiveProduct, LiveProduct]] = {}
         self._updaters: dict[object, Updater] = {}
         self.attached: dict[object, Scorer] = {}  # by the key of a measure or the identity of a model
@@ -220,10 +221,15 @@ class _State:
                 self._updaters[key], self.attached[key] = updater, follower
                 self._publish(self.view.version, self.view.hin)
 
+    def attach_if_possible(self, scorer: Scorer) -> None:
+        """Attach a scorer unless the graph, as it is now, cannot have it: then `View.scorer` says why."""
+        with suppress(NeuPathError):  # a node that its meta-path names is gone, say
+            self.attach(scorer)
+
     def _attach_measure(self, measure: PathMeasure) -> None:
         try:
             fitted = measure.bind(self.view.hin)
-        except GraphError:  # a norm overflows; `View.scorer` raises it to whoever wants the scores
+        except (GraphError, QueryError):  # a norm overflows; `View.scorer` raises it to whoever wants the scores
             return
         factors, key = live_factors(fitted, self._adjacency), _key_of(measure, self.view.hin)
         if factors is not None:
@@ -264,17 +270,18 @@ class _State:
         lost = {edge[0] for edge in change.edges} & self._described.keys() - rows.keys()
         if lost:
             self._described = {relation: self._described[relation] for relation in self._described.keys() - lost}
+            self.newest_edges.keep(self._described)
 
     def _add_nodes(self, new: Mapping[str, Nodes]) -> None:
         self._nodes |= {node_type: self._nodes[node_type].append(nodes) for node_type, nodes in new.items()}
-        self._adjacency.grow({node_type: len(grown.nodes) for node_type, grown in self._nodes.items()})
+        self._adjacency.grow({node_type: grown.nodes for node_type, grown in self._nodes.items()})
         sizes = self._adjacency.sizes
         for halves in self._products.values():
             for half in halves:
                 half.grow(sizes[half.steps[0].step.source], sizes[half.steps[-1].step.target])
 
     def _drop_overflown(self) -> None:
-        """Detach measures whose norms overflow: fitting them from scratch raises an error that says so."""
+        """Detach measures whose norms overflow, or whose weights are not finite: fitting them from scratch says so."""
         for key in [key for key, halves in self._products.items() if not all(half.is_finite for half in halves)]:
             del self._products[key], self.attached[key]
 
@@ -371,12 +378,12 @@ class LiveGraph:
                 view, attached, done = self._state.view, list(self._state.attached.values()), len(self._since)
             fresh = _State(_materialised(view.hin), view.version)
             for scorer in attached:
-                fresh.attach(scorer)
+                fresh.attach_if_possible(scorer)
             with self._writing:
                 for change in self._since[done:]:
                     fresh.apply(change)
                 for scorer in self._state.attached.values():
-                    fresh.attach(scorer)
+                    fresh.attach_if_possible(scorer)
                 for key in fresh.attached.keys() - self._state.attached.keys():
                     fresh.detach(key)
                 self._state, self._since = fresh, self._since[done:]
@@ -540,7 +547,7 @@ class LiveStore:
         graph = LiveGraph(hin, facts.version, self._compaction_share)
         with self._attaching:
             for scorer in self._attached.values():
-                graph._attach(scorer)
+                graph._state.attach_if_possible(scorer)
             self.graph, self.facts = graph, facts
         self._recent.add(self.view())
 

@@ -9,12 +9,14 @@ from threading import Lock
 
 import numpy as np
 
-from neupath.engine.products import Chain
+from neupath.engine.products import Chain, link_matrix
 from neupath.engine.scorer import RowEdge
-from neupath.graph.hin import HIN, Csr, Floats, freeze
-from neupath.graph.metapath import Link, Relation
-from neupath.graph.nodes import Rows
+from neupath.errors import NeuPathError
+from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, freeze
+from neupath.graph.metapath import Link, MetaPath, Relation
+from neupath.graph.nodes import Nodes, Rows
 from neupath.live import live_kernels as kernels
+from neupath.live.live_edges import NewestEdges
 from neupath.live.live_kernels import NEVER, EdgeArrays, MvccArrays, NormArrays, ProductArrays, grown
 from neupath.measures.path_measure import Leg, PathMeasure, reversed_legs
 from neupath.store.snapshots import Triplets, enlarged, in_both_directions, overlaid
@@ -94,36 +96,73 @@ class LiveMatrices(Mapping[Relation, Csr]):
 
 # ---- Adjacency and steps of the newest version ---------------------------------------------------
 class Adjacency:
-    """The live edges of a graph by link; those of a link are built from the base and the log when first used."""
+    """The live edges of a graph by link; those of a link are built from the base and the log when first used.
 
-    def __init__(self, hin: HIN, version: int, log: Sequence[RowEdge]) -> None:
+    A link with filters has those edges that meet its conditions, with the weights that they count with. `unsound` are
+    links for whose edges or nodes no weight can be computed any more.
+    """
+
+    def __init__(self, hin: HIN, version: int, log: Sequence[RowEdge], single_edges: NewestEdges | None = None) -> None:
         self._hin, self.version, self._log = hin, version, log
+        self._nodes = hin.nodes
+        self._single_edges = single_edges or NewestEdges({}, [])
         self._edges: dict[Link, LiveEdges] = {}
+        self._filters: dict[Link, LinkFilter] = {}
+        self.unsound: set[Link] = set()
         self.sizes = {node_type: len(nodes) for node_type, nodes in hin.nodes.items()}
 
     def edges(self, link: Link) -> LiveEdges:
         if link not in self._edges:
             edges = LiveEdges(self._hin.matrix(link))
             edges.grow(self.sizes[link.source], self.sizes[link.target])
-            _put(edges, link, both_directions(self._log))
+            self._put(edges, link, both_directions(self._log))
             self._edges[link] = edges
         return self._edges[link]
+
+    def prepare(self, metapath: MetaPath, newest: HIN) -> None:
+        """Build the live edges of links with filters from the newest version; the base may have no such weights."""
+        for step in metapath.steps:
+            for link in (*step.links, *step.reversed().links):
+                if link.is_filtered and (link not in self._edges or link in self.unsound):
+                    self._edges[link] = LiveEdges(link_matrix(newest, link))
+                    self._filters[link] = LinkFilter(link, newest.nodes)
+                    self.unsound.discard(link)
 
     def put(self, edges: Sequence[RowEdge]) -> None:
         """Set the weights of edges, undirected ones listed in both directions."""
         for link, own in self._edges.items():
-            _put(own, link, edges)
+            self._put(own, link, edges)
 
-    def grow(self, sizes: Mapping[str, int]) -> None:
-        self.sizes = dict(sizes)
+    def _put(self, own: LiveEdges, link: Link, edges: Sequence[RowEdge]) -> None:
+        for relation, row, column, weight in edges:
+            if link.relation is relation or link.relation == relation:  # mostly the same object, which compares faster
+                ends = (column, row) if link.reverse else (row, column)
+                own.put(*ends, weight if link not in self._filters else self._counted(link, *ends, weight))
+
+    def _counted(self, link: Link, row: int, column: int, weight: float) -> float:
+        """Return the weight that an edge counts with by the filters of a link."""
+        try:
+            if link.edge_filter is not None and link.relation in self._single_edges:
+                pair = (column, row) if link.reverse else (row, column)
+                pair = pair if link.relation.directed else (min(pair), max(pair))
+                edges = self._single_edges.between(link.relation, [pair])
+                return self._filters[link].weight_between(row, column, edges)
+            return float(self._filters[link].weights(np.array([row]), np.array([column]), np.array([weight]))[0])
+        except NeuPathError:
+            self.unsound.add(link)
+            return 0.0
+
+    def grow(self, nodes: Mapping[str, Nodes]) -> None:
+        """Follow nodes that are new at the end of their types."""
+        self._nodes = nodes
+        self.sizes = {node_type: len(own) for node_type, own in nodes.items()}
         for link, edges in self._edges.items():
-            edges.grow(sizes[link.source], sizes[link.target])
-
-
-def _put(own: LiveEdges, link: Link, edges: Sequence[RowEdge]) -> None:
-    for relation, row, column, weight in edges:
-        if link.relation is relation or link.relation == relation:  # mostly the same object, which compares faster
-            own.put(*((column, row) if link.reverse else (row, column)), weight)
+            edges.grow(self.sizes[link.source], self.sizes[link.target])
+        for link, own in self._filters.items():
+            try:
+                own.grow(nodes)
+            except NeuPathError:
+                self.unsound.add(link)
 
 
 def both_directions(edges: Sequence[RowEdge]) -> list[RowEdge]:
@@ -143,10 +182,16 @@ class LiveLeg:
     def __init__(self, adjacency: Adjacency, leg: Leg) -> None:
         self.step = step = leg.step
         self._adjacency, self.leg = adjacency, leg
+        self._filtered = [link for link in step.links if link.is_filtered]
         self._sums, self._touched = np.zeros(0), np.zeros(0, dtype=np.int64)
         self._scales = {True: np.zeros(0), False: np.zeros(0)}
         for rows, node_type in ((True, step.source), (False, step.target)):
             self._rescale(rows, np.arange(adjacency.sizes[node_type]))
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether all weights of its edges can be computed."""
+        return not self._filtered or self._adjacency.unsound.isdisjoint(self._filtered)
 
     @property
     def forward(self) -> list[LiveEdges]:
@@ -396,7 +441,7 @@ class LiveProduct:
 
     @property
     def is_finite(self) -> bool:
-        return self._norms.are_finite
+        return self._norms.are_finite and all(step.is_sound for step in self.steps)
 
     def grow(self, num_rows: int, num_columns: int) -> None:
         self._rows.grow(num_rows)
@@ -450,6 +495,7 @@ def live_factors(measure: PathMeasure, adjacency: Adjacency) -> tuple[LiveProduc
     factors, version = measure.factors_, adjacency.version
     if isinstance(factors, Chain) or not measure.meets_at_nodes(measure.metapath_):
         return None
+    adjacency.prepare(measure.metapath_, measure.hin_)
     lefts, rights = measure.half_legs(measure.metapath_)
     steps = [LiveLeg(adjacency, leg) for leg in lefts]
     if rights is None:

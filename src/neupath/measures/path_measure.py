@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from neupath.engine.products import (
     adjacency,
     formula_of,
     identity,
+    link_matrix,
     symmetric_product,
 )
 from neupath.engine.scorer import Scorer
@@ -227,9 +229,20 @@ class PathMeasure(Scorer):
         return metapath | {name: getattr(self, name) for name in self.settings}
 
     def fingerprint(self) -> str:
-        """Mark scores of propagated rows: their last digits may differ from those of multiplied factors."""
-        product = getattr(self, "factors_", None)
-        return "propagated" if isinstance(product, Chain) and not product.is_exact else ""
+        """Mark scores of propagated rows, whose last digits may differ, and conditions by the edges that they keep.
+
+        Conditions depend on attributes, which the digest of a graph leaves out.
+        """
+        product, path = getattr(self, "factors_", None), getattr(self, "metapath_", None)
+        mark = "propagated" if isinstance(product, Chain) and not product.is_exact else ""
+        if path is None or not path.is_filtered:
+            return mark
+        content = sha256()
+        for link in (link for step in path.steps for link in step.links if link.is_filtered):
+            matrix = link_matrix(self.hin_, link)
+            for part in (matrix.indptr, matrix.indices, matrix.data):
+                content.update(np.ascontiguousarray(part).data)
+        return f"{mark} {content.hexdigest()}".strip()
 
     def score_rows(self, queries: Rows) -> Floats:
         return score_product(self.factors_, self.formula, queries)

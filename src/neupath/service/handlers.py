@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
@@ -14,7 +14,7 @@ from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.hits import Hits, QuerySet
 from neupath.engine.products import multiplications
 from neupath.engine.scorer import Scorer, SearchOptions
-from neupath.errors import MetaPathError, NeuPathError, NodeError, QueryError, listed
+from neupath.errors import NeuPathError, NodeError, QueryError, listed
 from neupath.explain.explanation import explain, explain_combination, explain_model
 from neupath.explain.groups import node_at
 from neupath.explain.relate import BUDGET as RELATE_BUDGET
@@ -71,6 +71,7 @@ def fitted_scorer(
     """Return the scorer that a request describes: a measure, a combination of some, or a saved model."""
     parts = request.combination if isinstance(request, schemas.SearchMany) else None
     others = {"metapath": request.metapath, "measure": request.given_measure, "node_type": request.node_type}
+    others |= request.refinement
     if request.model is not None:
         check_model_alone(**others, combination=parts)
         return registry.model(graph, request.model, request.as_of)
@@ -84,7 +85,11 @@ def fitted_scorer(
     node_type = request.node_type
     if node_type is None and request.metapath is None and is_graph_measure(request.measure):
         node_type = find_node_type(registry.graph(graph).hin, queries)
-    return registry.measure(graph, request.measure, request.metapath, node_type, request.as_of)
+    metapath = request.metapath
+    if request.refinement:
+        registry.limits.check_text("the meta-path", metapath)
+        metapath = str(request.refined(registry.graph(graph, request.as_of).hin))
+    return registry.measure(graph, request.measure, metapath, node_type, request.as_of)
 
 
 def to_json(hits: Hits, version: int | None) -> str:
@@ -386,7 +391,7 @@ def infer_from(
     """Infer with the options of a request."""
     return infer(
         hin, labels, max_length=request.max_length, measures=request.measures, asymmetric=request.asymmetric,
-        budget=budget, seed=request.seed, progress=progress,
+        conditions=request.conditions, budget=budget, seed=request.seed, progress=progress,
     )  # fmt: skip
 
 
@@ -464,7 +469,7 @@ def describe_measures() -> list[dict[str, object]]:
 def _parse(hin: HIN, text: str) -> tuple[MetaPath | None, str | None]:
     try:
         return hin.metapath(text), None
-    except MetaPathError as error:
+    except NeuPathError as error:
         return None, str(error)
 
 
@@ -516,6 +521,11 @@ def _starts(schema: Schema, word: str) -> list[dict[str, object]]:
     ]
 
 
+def _from_end(taken: Sequence[Step], links: Sequence[Link]) -> tuple[Link, ...]:
+    """Return links that go on from where some steps end, with the condition on the nodes there."""
+    return tuple(replace(link, source_filter=taken[-1].target_filter if taken else None) for link in links)
+
+
 def _next(schema: Schema, head: MetaPath | str | None, end: str, word: str) -> list[dict[str, object]]:
     """List the steps that can follow: all relations to a node type together, and each alone where there are several."""
     steps: list[tuple[Link, ...]] = []
@@ -529,7 +539,7 @@ def _next(schema: Schema, head: MetaPath | str | None, end: str, word: str) -> l
         {
             "node_type": links[0].target,
             "link": arrow(links),
-            "metapath": str(MetaPath(schema, (*taken, Step(links)))),
+            "metapath": str(MetaPath(schema, (*taken, Step(_from_end(taken, links))))),
         }
         for links in steps
         if any(

@@ -132,7 +132,8 @@ def _join(spec: JobSpec, request: JoinJobRequest, reporter: Reporter) -> dict[st
         scorer = Combination([part.to_part() for part in request.combination]).fit(spec.hin)
     else:
         measure = None if spec.model else request.measure
-        scorer = make_scorer(spec.hin, model=spec.model, metapath=request.metapath, measure=measure)
+        metapath = None if spec.model else request.refined(spec.hin)
+        scorer = make_scorer(spec.hin, model=spec.model, metapath=metapath, measure=measure)
     k = 10 if request.k is None and request.min_score == 0 else request.k
     joined = join(
         spec.hin, scorer, spec.folder / TABLE, k, min_score=request.min_score, where_query=request.where_query,

@@ -225,7 +225,7 @@ def _check_join(registry: GraphRegistry, handle: GraphHandle, request: JoinJobRe
     if request.model is None:
         _check_measure(limits, handle, request)
         return None
-    check_model_alone(metapath=request.metapath, measure=request.given_measure)
+    check_model_alone(metapath=request.metapath, measure=request.given_measure, **request.refinement)
     registry.model(handle.name, request.model)
     return registry.models[request.model].folder
 
@@ -297,7 +297,10 @@ def _check_measure(
             f"{request.measure.lower()} looks at the whole graph, and jobs go along a meta-path; use one of "
             f"{listed(MEASURES)} with a metapath"
         )
-    metapath = handle.hin.metapath(str(required_metapath(handle.hin.schema, request.metapath)))
+    metapath = required_metapath(handle.hin.schema, request.metapath)
+    metapath = (
+        request.refined(handle.hin) if isinstance(request, JoinJobRequest) else handle.hin.metapath(str(metapath))
+    )
     measure_named(request.measure, limits.check_metapath(metapath)).check(metapath)
     return metapath
 

@@ -18,7 +18,10 @@ from neupath import errors
 from neupath.engine.hits import QuerySet
 from neupath.errors import QueryError
 from neupath.explain.significance import PERMUTATIONS
-from neupath.learn.registry import learning_from
+from neupath.graph.hin import HIN
+from neupath.graph.metapath import MetaPath
+from neupath.graph.refinement import parse_weights
+from neupath.learn.registry import learning_from, required_metapath
 from neupath.measures import Part
 from neupath.store import Edge, Node, Update
 
@@ -131,6 +134,25 @@ class ScorerRequest(RequestModel):
     metapath: Text | None = Field(None, description="Such as author-paper-author, or APA.")
     measure: Text = Field("pathsim", description="One of GET /api/measures.")
     model: Text | None = Field(None, description="One of GET /api/models, instead of a measure and a meta-path.")
+    weight: list[Text] = Field(
+        default_factory=list, max_length=100, description="Weights of edges by relation, such as 'rates=rating - 2.5'."
+    )
+    time: Text | None = Field(None, description="The attribute that holds times, of edges or of nodes on the way.")
+    since: Text | None = Field(None, description="The first time that counts.")
+    until: Text | None = Field(None, description="The last time that counts.")
+    now: Text | None = Field(None, description="Leave out what is later, and count ages from here.")
+    half_life: Text | None = Field(None, description="The age at which edges and nodes count half, such as 365d.")
+
+    @property
+    def refinement(self) -> dict[str, Any]:
+        """What the request says of the weights and times of its meta-path, as `HIN.metapath` takes it."""
+        times = {name: getattr(self, name) for name in ("time", "since", "until", "now", "half_life")}
+        weights = {"weights": parse_weights(self.weight)} if self.weight else {}
+        return weights | {name: value for name, value in times.items() if value is not None}
+
+    def refined(self, hin: HIN) -> MetaPath:
+        """Return the meta-path with the weights and times of the request."""
+        return hin.metapath(str(required_metapath(hin.schema, self.metapath)), **self.refinement)
 
     @property
     def given_measure(self) -> str | None:
@@ -174,6 +196,7 @@ class SearchRequest(VersionedScorerRequest):
     def has_filters(self) -> bool:
         """Whether this is more than the k best along a meta-path at the newest version."""
         is_other = self.model is not None or self.node_type is not None or self.as_of is not None
+        is_other = is_other or bool(self.weight) or self.time is not None
         return is_other or bool(self.where) or self.zeros or bool(self.unless) or self.diverse is not None
 
 
@@ -294,6 +317,9 @@ class InferRequest(RequestModel):
     max_length: int = Field(6, ge=2, le=20, description="The most steps of a meta-path.")
     measures: list[Text] | None = Field(None, description="Only these measures.")
     asymmetric: bool = Field(False, description="Also try paths that are not walked out and back.")
+    conditions: list[Text] = Field(
+        [], max_length=20, description="Also try these conditions, such as 'paper: year >= 2020'."
+    )
     suggest: int = Field(3, ge=0, le=100, description="How many pairs to suggest for labelling.")
     skip: list[tuple[Id, Id]] = Field([], description="Pairs not to suggest.")
     seed: Seed = 0
@@ -496,7 +522,7 @@ JobRequest = Annotated[
 
 # ---- Query strings -------------------------------------------------------------------------------
 R = TypeVar("R", bound=RequestModel)
-_LISTS = frozenset({"where", "among"})
+_LISTS = frozenset({"where", "among", "weight"})
 
 
 def read_query_string(query_string: bytes) -> dict[str, str | list[str]]:

@@ -256,6 +256,10 @@ def create_edge_rows(connection: Any, number: int, attributes: pa.Schema) -> Non
 
 def insert_edge_rows(connection: Any, number: int, rows: pa.Table, born: int = 0) -> None:
     """Insert single edges of a relation that come with a version."""
+    if 0 < len(rows) <= ROWS_PER_INSERT:
+        values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        insert_rows(connection, f"edge_rows_{number}", [(row, born, None, *others) for row, *others in values])
+        return
     plain = [column.cast(pa.string()) if column.type == TEXT else column for column in rows.columns]
     table = pa.table(plain, names=rows.column_names)
     versions = {"born": pa.array(np.full(len(rows), born)), "died": pa.nulls(len(rows), pa.int64())}
@@ -273,8 +277,8 @@ def read_edge_rows(connection: Any, number: int, layout: StoreLayout, where: str
 
 def as_edge_rows(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return what the database holds of single edges in the types of `edge_row_table`."""
-    columns = [to_attribute(table[field.name]).cast(field.type) for field in schema]
-    return pa.table(columns, schema=schema)
+    columns = [(field.type, to_attribute(table[field.name])) for field in schema]
+    return pa.table([column.cast(kind) for kind, column in columns if column is not None], schema=schema)
 
 
 def read_layout(connection: Any) -> StoreLayout:

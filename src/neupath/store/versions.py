@@ -448,8 +448,11 @@ class SingleEdges:
 
     def at(self, pairs: Sequence[Pair]) -> pa.Table:
         """Return the edges that join some pairs, in the order in which they came."""
-        before = self._rows.take(pa.array(self._positions([pair for pair in pairs if pair not in self._removed])))
-        found = [before, *(rows for pair in pairs for rows in self._added.get(pair, ()))]
+        before = self._positions([pair for pair in pairs if pair not in self._removed]).tolist()
+        found = [self._rows.slice(position, 1) for position in before]  # `take` would copy all chunks
+        found += [rows for pair in pairs for rows in self._added.get(pair, ())]
+        if not found:
+            return self._rows.slice(0, 0)
         table = pa.concat_tables(found).unify_dictionaries()
         return table.take(pa.array(np.argsort(table["row"].to_numpy(), kind="stable")))
 
@@ -642,9 +645,9 @@ class Validator:
             self._problem(place, f"edges of '{relation}' have no attribute {_shown(unknown[0])} ({known}){hint}")
         if not len(schema) or unknown:
             return
-        row = {"weight": float(edge.weight)}
+        row: dict[str, Any] = {"weight": float(edge.weight)}
         for end, node_type, id_ in (("source", relation.source, edge.source), ("target", relation.target, edge.target)):
-            row[end] = self._end(place, node_type, id_)  # type: ignore[assignment]
+            row[end] = self._end(place, node_type, id_)
         for column, attribute in zip(attribute_columns(len(schema)), schema, strict=True):
             value = edge.attributes.get(attribute.name)
             try:
@@ -813,9 +816,12 @@ def _write(connection: Any, changes: Sequence[Change]) -> None:
 def _write_rows(connection: Any, version: int, number: int, rows: RowsChange) -> None:
     """Write the single edges of a relation that end and that come with a version."""
     if len(rows.removed):
-        ended = rows.removed.select(["row"])
-        statement = f"UPDATE edge_rows_{number} SET died = {version} WHERE row IN (SELECT row FROM given)"  # noqa: S608
-        database.run_on(connection, ended, statement)
+        update = f"UPDATE edge_rows_{number} SET died = {version} WHERE row IN"  # noqa: S608
+        if len(rows.removed) <= database.ROWS_PER_INSERT:
+            run(connection, f"{update} ({', '.join(map(str, rows.removed['row'].to_pylist()))})")
+        else:
+            given = rows.removed.select(["row"])
+            database.run_on(connection, given, f"{update} (SELECT row FROM given)")  # noqa: S608
     if len(rows.added):
         database.insert_edge_rows(connection, number, rows.added, version)
 

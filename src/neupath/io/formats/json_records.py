@@ -253,6 +253,8 @@ class _Graph:
         self.left_out: Counter[str] = Counter()
         self._lengths: dict[tuple[str, str], tuple[int, int]] = {}  # of the texts that are attributes of edges
         self.prose: set[tuple[str, str]] = set()  # attributes of edges whose texts are too long to keep
+        self._item: dict[str, Scalar] = {}  # what the object of a list that is being read says of its edges
+        self._links = 0
         self.tables: set[tuple[str, str]] = set()
         self._keys: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
         self.notes: list[str] = []
@@ -270,9 +272,11 @@ class _Graph:
                 self._lengths[path] = count, letters = count + 1, letters + len(value)
                 if count >= _FEW_TEXTS and letters > _LONG_TEXT * count:
                     self.prose.add(path)
+            if value in (None, "", {}, []):
+                continue
             if path in self.prose or not isinstance(value, str | int | float) or key.lower() == "weight":
-                self.left_out[f"{name}.{key}"] += value not in (None, "", {}, [])
-            elif value != "":
+                self.left_out[f"{name}.{key}"] += 1
+            else:
                 values[key] = value
         return values
 
@@ -321,6 +325,8 @@ class _Graph:
             owner.kind.lists[path][owner.row] = [*before, *items]
         elif in_list and _as_id(value) is not None and (_entity(key) or _IRI.fullmatch(str(value))):
             owner.kind.loose[path].setdefault(owner.row, []).append(value)
+        elif in_list and key in self._item:
+            return
         elif in_list or isinstance(value, list):
             self.left_out[f"{owner.kind.name}.{path}"] += 1
         else:
@@ -340,8 +346,25 @@ class _Graph:
         keys.update(value)
         if len(keys) > _MOST_KEYS:
             self._leave_out_table(owner.kind, path)
+        elif in_list and owner.is_record:
+            self._describe_item(owner, value, path)
         else:
             self._describe(owner, value, f"{path}.", in_list)
+
+    def _describe_item(self, owner: "_Owner", value: Record, path: str) -> None:
+        """Follow an object of a list that has no id: what it says besides belongs to the edges that lead through it."""
+        plain = {key: _plain(each) for key, each in value.items()}
+        own = [
+            key
+            for key, each in plain.items()
+            if isinstance(each, str | int | float) and not (_entity(key) or _IRI.fullmatch(str(each)))
+        ]
+        outer, links = self._item, self._links
+        self._item = self.values_of_edge(f"{owner.kind.name}.{path}", plain, own)
+        self._describe(owner, value, f"{path}.", in_list=True)
+        if self._links == links:  # it leads nowhere
+            self.left_out.update(f"{owner.kind.name}.{path}.{key}" for key in self._item)
+        self._item = outer
 
     def _leave_out_table(self, kind: _Kind, path: str) -> None:
         """Forget what was read of an object whose keys are words or numbers, and read no more of it."""
@@ -353,8 +376,9 @@ class _Graph:
             del self.left_out[inner]
 
     def _link(self, key: Key, owner: "_Owner", target: int) -> None:
+        self._links += 1
         if owner.is_record:
-            self.ends[key].add(owner.row, target)
+            self.ends[key].add(owner.row, target, values=self._item)
         elif owner.row not in owner.kind.records:
             self.mentioned[key][owner.row, target] = None
 
@@ -785,8 +809,8 @@ def _rename(graph: _Graph, old: str, new: str, rows: NDArray[np.int64]) -> None:
     for key in [key for key in graph.ends if old in (key[0], key[2])]:
         ends = graph.ends.pop(key)
         merged = graph.ends[new if key[0] == old else key[0], key[1], new if key[2] == old else key[2]]
-        for path, column in ends.values.items():
-            merged.values.setdefault(path, {}).update({at + len(merged.sources): v for at, v in column.items()})
+        for path, values in ends.values.items():
+            merged.values.setdefault(path, {}).update({at + len(merged.sources): v for at, v in values.items()})
         merged.sources.extend(rows[ends.sources].tolist() if key[0] == old else ends.sources)
         merged.targets.extend(rows[ends.targets].tolist() if key[2] == old else ends.targets)
         merged.weights += ends.weights

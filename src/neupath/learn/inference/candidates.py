@@ -1,14 +1,17 @@
 """Candidates: the meta-paths that may explain the labels, searched best first within a budget of work."""
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
+from types import MappingProxyType
 
 import numpy as np
 
 from neupath._runtime.progress import Progress, no_progress
+from neupath.errors import QueryError
+from neupath.graph.conditions import Filter, parse_condition
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath, Schema, Step
 from neupath.learn.inference.features import (
@@ -68,8 +71,35 @@ class SearchReport:
 
 
 # ---- Half-paths of a schema ----------------------------------------------------------------------
-def steps_from(schema: Schema, node_type: str) -> list[Step]:
+Conditions = Mapping[str, Sequence[Filter]]
+"""By node type, the conditions that are tried on the nodes of a half-path, besides none."""
+
+
+def read_conditions(hin: HIN, texts: Sequence[str]) -> dict[str, list[Filter]]:
+    """Read conditions to try, such as "paper: year >= 2020", by node type.
+
+    >>> from neupath import load
+    >>> [str(own[0]) for own in read_conditions(load("toy"), ["venue: id = SIGMOD"]).values()]
+    ['[id = "SIGMOD"]']
+    """
+    found: dict[str, list[Filter]] = {}
+    for text in texts:
+        word, colon, condition = text.partition(":")
+        if not colon:
+            raise QueryError(f"the condition {text[:100]!r} names no node type; write it as 'paper: year >= 2020'")
+        nodes = hin.nodes[hin.schema.node_type(word.strip())]
+        own = Filter(parse_condition(condition, nodes.column_names()))
+        own.check(nodes)
+        found.setdefault(nodes.node_type, []).append(own)
+    return found
+
+
+def steps_from(
+    schema: Schema, node_type: str, conditions: Conditions = MappingProxyType({}), source_filter: Filter | None = None
+) -> list[Step]:
     """List the steps away from a type: each relation, and all relations to one type together where there are several.
+
+    Each leads to all nodes, or to those that meet a condition. `source_filter` is that of the nodes it starts from.
 
     >>> from neupath import load
     >>> [step.target for step in steps_from(load("toy").schema, "paper")]
@@ -81,10 +111,16 @@ def steps_from(schema: Schema, node_type: str) -> list[Step]:
         directed = node_type == target and any(link.relation.directed for link in links)
         if len(links) > 1 and not directed:
             steps.append(Step(links))
-    return steps
+    return [
+        Step(tuple(replace(link, source_filter=source_filter, target_filter=own) for link in step.links))
+        for step in steps
+        for own in (None, *conditions.get(step.target, ()))
+    ]
 
 
-def count_ends(schema: Schema, node_type: str, length: int) -> list[dict[str, int]]:
+def count_ends(
+    schema: Schema, node_type: str, length: int, conditions: Conditions = MappingProxyType({})
+) -> list[dict[str, int]]:  # fmt: skip
     """Count in how many ways each type is reached after 0, 1, … steps from a type.
 
     >>> from neupath import load
@@ -95,15 +131,17 @@ def count_ends(schema: Schema, node_type: str, length: int) -> list[dict[str, in
     for _ in range(length):
         longer: dict[str, int] = {}
         for here, number in ends[-1].items():
-            for step in steps_from(schema, here):
+            for step in steps_from(schema, here, conditions):
                 longer[step.target] = longer.get(step.target, 0) + number
         ends.append(longer)
     return ends
 
 
-def count_halves(schema: Schema, node_type: str, half_length: int) -> int:
+def count_halves(
+    schema: Schema, node_type: str, half_length: int, conditions: Conditions = MappingProxyType({})
+) -> int:  # fmt: skip
     """Count the half-paths of up to `half_length` steps, without listing them."""
-    return sum(sum(ways.values()) for ways in count_ends(schema, node_type, half_length)[1:])
+    return sum(sum(ways.values()) for ways in count_ends(schema, node_type, half_length, conditions)[1:])
 
 
 # ---- Symmetric meta-paths ------------------------------------------------------------------------
@@ -111,13 +149,18 @@ def count_halves(schema: Schema, node_type: str, half_length: int) -> int:
 # nodes alone. It extends first the prefixes whose own meta-path explains the labels best, and never extends a prefix
 # that leads nowhere from the labelled nodes.
 def search_candidates(
-    hin: HIN, pairs: Pairs, half_length: int, budget: int = BUDGET, progress: Progress = no_progress
+    hin: HIN,
+    pairs: Pairs,
+    half_length: int,
+    budget: int = BUDGET,
+    progress: Progress = no_progress,
+    conditions: Conditions = MappingProxyType({}),
 ) -> tuple[list[Candidate], SearchReport]:
     """Try symmetric meta-paths, the most promising first; return them with their features of the pairs.
 
     The same pairs and budget give the same candidates on any machine, because the budget counts work, not time.
     """
-    search = _PrefixSearch(hin, pairs, half_length, budget, progress)
+    search = _PrefixSearch(hin, pairs, half_length, budget, progress, conditions)
     search.run()
     report = SearchReport(
         len(search.candidates), search.total, search.too_large, search.leading_nowhere, search.stopped
@@ -150,10 +193,12 @@ class _Prefix:
 
 
 class _PrefixSearch:
-    def __init__(self, hin: HIN, pairs: Pairs, half_length: int, budget: int, progress: Progress) -> None:
+    def __init__(
+        self, hin: HIN, pairs: Pairs, half_length: int, budget: int, progress: Progress, conditions: Conditions
+    ) -> None:
         self.hin, self.pairs, self.half_length, self.budget = hin, pairs, half_length, budget
-        self.progress = progress
-        self.total = count_halves(hin.schema, pairs.node_type, half_length)
+        self.progress, self.conditions = progress, conditions
+        self.total = count_halves(hin.schema, pairs.node_type, half_length, conditions)
         self.walks = PairWalks(hin, pairs)
         self.start = self.walks.starts[pairs.node_type]
         self.candidates: list[Candidate] = []
@@ -170,7 +215,8 @@ class _PrefixSearch:
                 walk = prefix.walk or self._walk_again(prefix.steps)
                 self.cached_bytes -= prefix.walk.bytes if prefix.walk else 0
                 length = len(prefix.steps) + 1
-                longer = [(*prefix.steps, step) for step in self._affordable(walk, length)]
+                last = prefix.steps[-1].target_filter if prefix.steps else None
+                longer = [(*prefix.steps, step) for step in self._affordable(walk, length, last)]
                 extended = pool.map(lambda steps: self._extend(walk, steps), longer)  # noqa: B023
                 for steps, (longer_walk, candidate) in zip(longer, extended, strict=True):
                     quality = self._add(candidate)
@@ -185,12 +231,12 @@ class _PrefixSearch:
 
     def _count_extensions(self, step: Step, length: int) -> int:
         """Count the half-paths that extend a prefix of some length, which ends with a step."""
-        return count_halves(self.hin.schema, step.target, self.half_length - length)
+        return count_halves(self.hin.schema, step.target, self.half_length - length, self.conditions)
 
-    def _affordable(self, walk: Walk, length: int) -> list[Step]:
+    def _affordable(self, walk: Walk, length: int, last: Filter | None) -> list[Step]:
         """Return the steps to prefixes of some length that the budget allows, and charge their work to it."""
         chosen = []
-        for step in steps_from(self.hin.schema, walk.end):
+        for step in steps_from(self.hin.schema, walk.end, self.conditions, last):
             if bound_entries(self.hin, walk, step) > MOST_ENTRIES:
                 self.too_large += 1 + self._count_extensions(step, length)
                 continue

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -27,8 +28,10 @@ from neupath.learn.inference.binary_labels import (
 from neupath.learn.inference.candidates import (
     BUDGET,
     Candidate,
+    Conditions,
     SearchReport,
     explained_alone,
+    read_conditions,
     sample_pairs,
     search_candidates,
     search_one_way,
@@ -234,6 +237,7 @@ def infer(
     max_length: int = 6,
     measures: Sequence[str] | None = None,
     asymmetric: bool = False,
+    conditions: Sequence[str] = (),
     budget: int = BUDGET,
     seed: int = 0,
     progress: Progress = no_progress,
@@ -262,6 +266,8 @@ def infer(
         Names in `MEASURES`, of measures without settings; all of these unless given.
     asymmetric
         Whether to try also meta-paths that are not a half-path walked out and back.
+    conditions
+        Conditions to try on the nodes of symmetric meta-paths between their ends, such as "paper: year >= 2020".
     budget
         The most multiplications of the search.
     seed
@@ -279,7 +285,10 @@ def infer(
     types = join_types(node_type, query_type, target_type)
     labels = read_pairs(hin, pairs, types, bounded=False, examples=True)
     chosen = _measures_for(labels, _check_measures(measures))
-    fit = _prepare(hin, labels, max_length, chosen, asymmetric, budget, seed, progress)
+    tried = read_conditions(hin, [conditions] if isinstance(conditions, str) else conditions)
+    if tried and labels.is_across_types:
+        raise QueryError("‹conditions› are tried on symmetric meta-paths, and these pairs go from one type to another")
+    fit = _prepare(hin, labels, max_length, chosen, asymmetric, budget, seed, progress, tried)
     scores = fit.table.scores
     is_yes_no = bool(np.isin(scores, (0.0, 1.0)).all()) and bool(np.ptp(scores) > 0)
     best, compared = choose_hypothesis(fit.table, chosen)
@@ -349,6 +358,7 @@ def _prepare(
     budget: int,
     seed: int,
     progress: Progress,
+    conditions: Conditions = MappingProxyType({}),
 ) -> "_Fit":
     """Search candidates on a sample of the labels, and compute the best of them for all."""
     pairs = _pairs_to_explain(hin, labels, seed)
@@ -362,7 +372,7 @@ def _prepare(
     candidates: list[Candidate] = []
     searched = SearchReport(0, 0)
     if not pairs.is_across_types:
-        candidates, searched = search_candidates(hin, sample, max_length // 2, budget, progress)
+        candidates, searched = search_candidates(hin, sample, max_length // 2, budget, progress, conditions)
     if asymmetric or pairs.is_across_types:
         one_way, also_searched = search_one_way(hin, sample, max_length, budget)
         candidates, searched = candidates + one_way, searched.plus(also_searched)
