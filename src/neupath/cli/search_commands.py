@@ -383,8 +383,13 @@ def explain(
     is_page = draw is not None and draw.suffix.lower() == ".html"
     most_paths = (_PATHS_OF_A_PAGE if is_page else _PATHS) if paths is None else paths
     several = weights is not None or len(metapath or ()) > 1 or is_combined(measure)
-    if draw is not None and (added or removed or ((several or model is not None) and not is_page)):
-        raise QueryError("--draw draws one node's paths along one meta-path; else write an .html file, or leave it out")
+    if draw is not None and (added or removed):
+        raise QueryError("--draw draws the paths of one node; leave it out, or --with and --without")
+    if draw is not None and (several or model is not None) and not is_page:
+        raise QueryError(
+            "--draw draws the paths of one meta-path; with --model, write an .html file, as with several -p, or leave "
+            "it out"
+        )
     options: dict[str, Any] = {"by": by, "limit": limit, "paths": most_paths}
     result: Explanation | CombinedExplanation | AttentionExplanation | SetExplanation
     if model is not None or several:
