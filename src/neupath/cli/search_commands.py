@@ -74,7 +74,7 @@ from neupath.graph.metapath import enumerate_metapaths
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
 from neupath.learn.registry import DEFAULT_MEASURE, is_combined, is_graph_measure, make_scorer, required_metapath
-from neupath.measures import MEASURES
+from neupath.measures import MEASURES, Combination
 
 
 # ---- info and paths ------------------------------------------------------------------------------
@@ -260,6 +260,9 @@ def search(
         )  # fmt: skip
     note_relations(getattr(scorer, "metapath_", None))
     method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
+    if isinstance(scorer, Combination) and len(scorer.parts) > 1 and scorer.metapath_text is None:
+        sum_of = " + ".join(f"{part.weight:.4g} × {part.metapath}" for part in scorer.parts)
+        method = f"{sum_of}, {scorer.parts[0].measure if type(scorer) is Combination else scorer.name}"
     method = method if model is None else f"the {method} model in {model}"
     options: SearchOptions = {
         "include_query": include_query, "zeros": zeros, "among": read_among(among, among_file), "where": where or (),
