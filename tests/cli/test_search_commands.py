@@ -451,7 +451,7 @@ def test_search_for_a_set(run: Run) -> None:
 
 def test_a_name_with_a_weight_at_its_end_is_a_name_first(run: Run, tmp_path: Path) -> None:
     (tmp_path / "g").mkdir()
-    (tmp_path / "g" / "has.csv").write_text("node,tag\na,1\na=2,1\na,2\nb,2\n", encoding="utf-8")
+    (tmp_path / "g" / "node_tag.csv").write_text("node,tag\na,1\na=2,1\na,2\nb,2\n", encoding="utf-8")
     path = ["-p", "node-tag-node", "--json"]
     named = run("search", tmp_path / "g", "b", "--with", "a=2", *path).json
     assert [member["id"] for member in named["query"]] == ["b", "a=2"]
@@ -505,21 +505,21 @@ def test_compare(run: Run, tmp_path: Path) -> None:
         ("search toy Mike -p APVPA --with Bob=-1", "'Bob=-1' weighs -1; give a weight above 0"),
         ("search toy Mike -p APVPA --with nobody=2", "no author with the id 'nobody'"),
         ("search toy Mike -m simrank --with Bob", "simrank compares nodes one by one"),
-        ("search toy Mike -p APVPA --with Bob --significance", "--with"),
+        ("search toy Mike -p APVPA --with Bob --significance", "--significance tests pairs of nodes, not sets"),
         ("search toy Mike -p APVPA --unless AP", "--unless is author-paper, which leads from author to paper"),
         ("search toy Mike -p APVPA --diverse 2", "--diverse is 2.0; give a number above 0"),
         ("search toy Mike -p APVPA --among-file nowhere.txt", "cannot read nowhere.txt: No such file or directory"),
         ("search toy Mike -p APVPA --weights 2,1", "--weights has 2 numbers for 1 meta-path; give one for each"),
         ("search toy Mike -p APVPA --weights two", "--weights is 'two'; give numbers with commas between them"),
-        ("search toy Mike -p APVPA -p APVPA", "--metapath names a path twice; name it once, with its whole weight"),
+        ("search toy Mike -p APVPA -p APVPA", "--metapath names a meta-path twice; name it once"),
         ("search toy Mike -p APVPA -p APA --weights 1,-1", "the weight of APA is -1.0; it must be 0 or more"),
         (
-            "search toy Mike -p APVPA -p APV",
+            "search toy Mike -p APVPA -p APV -m pathcount",
             "rank different types; combine meta-paths with the same first and last type",
         ),
         ("search toy Mike --weights 1", "no meta-path is given"),
         ("search toy Mike -p APVPA -p APA -m avgsim", "avgsim follows one meta-path there and back"),
-        ("search toy Mike -p APVPA -p APA --node-type author", "--node-type does nothing for several meta-paths"),
+        ("search toy Mike -p APVPA -p APA --node-type author", "several meta-paths are added up without --node-type"),
         ("explain toy Mike Bob -p APVPA -p APA --with Mary", "--with and --without are explained along one meta-path"),
         ("explain toy Mike Bob -p APVPA --with Mary --draw a.svg", "--draw draws the paths of one node"),
         ("compare toy Mike -p APVPA", "1 rankings are given; compare 2 to 8, by several --metapath or --measure"),
