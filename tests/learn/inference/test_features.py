@@ -18,7 +18,7 @@ def every_pair(count: int) -> Pairs:
 @settings(max_examples=60)
 @given(hins_with_path(symmetric=True))
 def test_features_of_symmetric_paths_are_the_measures(hin_and_path: tuple[HIN, MetaPath]) -> None:
-    check(*hin_and_path, {"pathsim", "joinsim", "hetesim", "pcrw", "pathcount"})
+    check(*hin_and_path, {"pathsim", "joinsim", "hetesim", "pcrw", "pathcount", "jaccard", "overlap"})
 
 
 @settings(max_examples=60)
