@@ -469,3 +469,110 @@ def test_join_refuses_a_device_that_cannot_rank(run: Run, tmp_path: Path, option
     result = run("join", "toy", *options, "--out", tmp_path / "top.parquet")
     assert result.code == 2
     assert message in result.err
+
+
+# ---- Sets, exclusions, several meta-paths and comparisons ----------------------------------------
+def test_search_for_a_set(run: Run) -> None:
+    printed = run("search", "toy", "Mike", "-p", "APVPA", "--with", "Mary", "--without", "Jim=0.01", "--json").json
+    expected = npth.PathSim("APVPA").fit(npth.load("toy")).top_k({"Mike": 1, "Mary": 1, "Jim": -0.01})
+    assert printed == expected.to_dict()
+    mean = run("search", "toy", "Mike", "-p", "APVPA", "--with", "Mary", "--json").json
+    assert [member["weight"] for member in mean["query"]] == [0.5, 0.5]
+
+
+def test_a_name_with_a_weight_at_its_end_is_a_name_first(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "g").mkdir()
+    (tmp_path / "g" / "node_tag.csv").write_text("node,tag\na,1\na=2,1\na,2\nb,2\n", encoding="utf-8")
+    path = ["-p", "node-tag-node", "--json"]
+    named = run("search", tmp_path / "g", "b", "--with", "a=2", *path).json
+    assert [member["id"] for member in named["query"]] == ["b", "a=2"]
+    weighed = run("search", tmp_path / "g", "b", "--with", "a=3", *path).json
+    assert weighed["query"] == [{"id": "b", "weight": 1.0}, {"id": "a", "weight": 3.0}]
+
+
+def test_explain_a_set_and_several_metapaths(run: Run) -> None:
+    why = run("explain", "toy", "Mike", "Bob", "-p", "APVPA", "--with", "Mary", "--json").json
+    assert sum(member["score"] for member in why["members"]) == pytest.approx(why["score"], abs=1e-12)
+    both = ["-p", "APVPA", "-p", "APA", "--weights", "2,1"]
+    combined = run("explain", "toy", "Mike", "Bob", *both, "--json").json
+    hits = run("search", "toy", "Mike", *both, "--json").json["hits"]
+    assert combined["score"] == pytest.approx(next(hit["score"] for hit in hits if hit["id"] == "Bob"), abs=1e-12)
+    relsim = run("explain", "toy", "Mike", "Bob", *both, "--measure", "relsim", "--json").json
+    assert sum(part["share"] for part in relsim["parts"]) == pytest.approx(relsim["score"], abs=1e-12)
+
+
+def test_targets_from_a_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "some.txt").write_text("Bob\n\n  Jim \n", encoding="utf-8")
+    hits = run("search", "toy", "Mike", "-p", "APVPA", "--among-file", tmp_path / "some.txt", "--json").json["hits"]
+    assert [hit["id"] for hit in hits] == ["Bob", "Jim"]
+    filters = ["--among-file", tmp_path / "some.txt", "--unless", "APA", "--where-query", "id = Mary"]
+    run("join", "toy", "-p", "APVPA", *filters, "--out", tmp_path / "top.csv")
+    lines = (tmp_path / "top.csv").read_text(encoding="utf-8").splitlines()[1:]
+    assert [line.split(",")[:3] for line in lines] == [['"Mary"', "1", '"Bob"'], ['"Mary"', "2", '"Jim"']]
+
+
+def test_compare(run: Run, tmp_path: Path) -> None:
+    measures = ["-m", "pathsim", "-m", "pathcount", "-m", "ppr"]
+    report = run("compare", "toy", "Mike", "-p", "APVPA", *measures, "-k", 2, "--json").json
+    scorers = [npth.PathSim("APVPA"), npth.PathCount("APVPA"), npth.PPR("author")]
+    hits = [scorer.fit(npth.load("toy")).top_k("Mike", k=10).ids for scorer in scorers]
+    assert {node["id"] for node in report["nodes"]} == {node for ids in hits for node in ids[:2]}
+    for node in report["nodes"]:
+        ranks = [ids.index(node["id"]) + 1 if node["id"] in ids else None for ids in hits]
+        assert node["ranks"] == ranks
+        assert node["moves"] == [None if None in (ranks[0], rank) else ranks[0] - rank for rank in ranks]
+    pytest.importorskip("matplotlib")
+    result = run("compare", "toy", "Mike", "-p", "APVPA", *measures, "--plot", tmp_path / "ranks.svg")
+    assert result.code == 0
+    assert "<svg" in (tmp_path / "ranks.svg").read_text(encoding="utf-8")
+    assert all(len(line) <= 80 for line in result.out.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("search toy Mike Bob -p APVPA --with Jim", "--with and --without add to one QUERY, and 2 are given; give one"),
+        ("search toy Mike -p APVPA --with Mike", "'Mike' is named twice; name it once, with its whole weight"),
+        ("search toy Mike -p APVPA --with Bob=-1", "'Bob=-1' weighs -1; give a weight above 0"),
+        ("search toy Mike -p APVPA --with nobody=2", "no author with the id 'nobody'"),
+        ("search toy Mike -m simrank --with Bob", "simrank compares nodes one by one"),
+        ("search toy Mike -p APVPA --with Bob --significance", "--significance tests pairs of nodes, not sets"),
+        ("search toy Mike -p APVPA --unless AP", "--unless is author-paper, which leads from author to paper"),
+        ("search toy Mike -p APVPA --diverse 2", "--diverse is 2.0; give a number above 0"),
+        ("search toy Mike -p APVPA --among-file nowhere.txt", "cannot read nowhere.txt: No such file or directory"),
+        ("search toy Mike -p APVPA --weights 2,1", "--weights has 2 numbers for 1 meta-path; give one for each"),
+        ("search toy Mike -p APVPA --weights two", "--weights is 'two'; give numbers with commas between them"),
+        ("search toy Mike -p APVPA -p APVPA", "--metapath names a meta-path twice; name it once"),
+        ("search toy Mike -p APVPA -p APA --weights 1,-1", "the weight of APA is -1.0; it must be 0 or more"),
+        (
+            "search toy Mike -p APVPA -p APV -m pathcount",
+            "rank different types; combine meta-paths with the same first and last type",
+        ),
+        ("search toy Mike --weights 1", "no meta-path is given"),
+        ("search toy Mike -p APVPA -p APA -m avgsim", "avgsim follows one meta-path there and back"),
+        ("search toy Mike -p APVPA -p APA --node-type author", "several meta-paths are added up without --node-type"),
+        ("explain toy Mike Bob -p APVPA -p APA --with Mary", "--with and --without are explained along one meta-path"),
+        ("explain toy Mike Bob -p APVPA --with Mary --draw a.svg", "--draw draws the paths of one node"),
+        ("compare toy Mike -p APVPA", "1 rankings are given; compare 2 to 8, by several --metapath or --measure"),
+        ("compare toy Mike -p APVPA -p APV -m pathcount", "rank different types; compare meta-paths with the same"),
+        ("compare toy nobody -p APVPA -p APA", "no author with the id 'nobody'"),
+        (
+            "compare toy Mike -p APVPA -p APA --plot a.txt",
+            "cannot draw to a.txt; the name must end in .svg, .png, .pdf",
+        ),
+        (
+            "join toy -p APVPA --unless APV --out a.csv",
+            "--unless is author-paper-venue, which leads from author to venue",
+        ),
+        ("join toy -p APVPA -p APA --engine dask --out a.csv", "--engine dask joins along one meta-path"),
+        ("join toy -p APVPA --significance --where id=Bob --out a.csv", "--significance needs an exact measure"),
+    ],
+)
+def test_bad_questions_are_one_sentence(
+    command: str, message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run(*command.split())
+    assert result.code == 2
+    assert message in result.err
+    assert len(result.err.strip().splitlines()) == 1

@@ -12,6 +12,7 @@ import pytest
 import neupath as npth
 from neupath.client import Client, Event, RemoteJob, ServiceError
 from neupath.errors import QueryError
+from neupath.explain.set_explanation import explain_set
 from tests.patience import PATIENCE, wait_until
 from tests.service.conftest import HOSTILE, Running, Start
 
@@ -58,6 +59,41 @@ def test_meta_paths_with_conditions_and_weights(client: Client) -> None:
     assert "at character 14" in client.metapaths("toy", "author-paper[year > 3]")["prefix"]["error"]
     job = client.start("join", "toy", metapath="APVPA", k=1, weight=["writes=weight + 1"])
     assert job.wait(PATIENCE)["state"] == "done"
+
+
+def test_sets_exclusions_and_diversity(client: Client) -> None:
+    toy = npth.load("toy")
+    scorer = npth.PathSim("APVPA").fit(toy)
+    members = {"Mike": 1.0, "Jim": -0.01}
+    assert client.search("toy", members, metapath="APVPA").to_dict() == scorer.top_k(members).to_dict()
+    mean = client.search("toy", ["Mike", "Mary"], together=True, metapath="APVPA", k=2)
+    assert mean == scorer.top_k(["Mike", "Mary"], 2, together=True)
+    assert client.search("toy", "Mike", metapath="APVPA", unless="APVPA").ids == ()
+    diverse = client.search("toy", "Mike", metapath="APVPA", diverse=0.3)
+    assert diverse.to_dict() == scorer.top_k("Mike", diverse=0.3).to_dict()
+    assert client.search_table("toy", members, metapath="APVPA", k=1).to_pydict()["query"] == ["Mike - 0.01·Jim"]
+    why = client.explain("toy", members, "Mary", metapath="APVPA", by="venue")
+    assert why == explain_set(toy, "APVPA", members, "Mary", by="venue").to_dict()
+    combination = [{"measure": "pathsim", "metapath": "APVPA", "weight": 2.0}]
+    with pytest.raises(ServiceError, match="give either query and combination, for one node, or queries and metapath"):
+        client.explain("toy", members, "Mary", metapath="APVPA", combination=combination)
+    with pytest.raises(ServiceError, match="all weights of query are below 0"):
+        client.search("toy", {"Mike": -1}, metapath="APVPA")
+    with pytest.raises(ServiceError, match="unless is author-paper, which leads from author to paper"):
+        client.search("toy", "Mike", metapath="APVPA", unless="AP")
+
+
+def test_a_join_with_filters_and_a_combination(client: Client, tmp_path: Path) -> None:
+    toy = npth.load("toy")
+    parts = [
+        {"measure": "pathsim", "metapath": "APVPA", "weight": 2.0},
+        {"measure": "joinsim", "metapath": "APVPA", "weight": 1.0},
+    ]
+    filters = {"where_query": ["id = Mike"], "among": ["Bob", "Mary"], "unless": ["APA"]}
+    job = client.start("join", "toy", combination=parts, k=5, **filters)
+    rows = pq.read_table(job.save(tmp_path / "top.parquet")).to_pylist()
+    expected = npth.Combination(parts).fit(toy).top_k("Mike", 5, among=["Bob", "Mary"], unless="APA")
+    assert [(row["target"], row["score"]) for row in rows] == list(zip(expected.ids, expected.scores, strict=True))
 
 
 def test_all_other_endpoints(client: Client) -> None:

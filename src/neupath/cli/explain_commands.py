@@ -175,6 +175,8 @@ def check_evidence_options(
     if filters and (with_stability or by is not None):
         which = "--stability" if by is None else "--stability-by"
         raise QueryError(f"{which} ranks all targets with a path; leave out {listed(filters)}")
+    if with_significance and {"--with", "--without"} & set(filters):
+        raise QueryError("--significance tests pairs of nodes, not sets; leave out --with and --without")
     if "--include-query" in filters and with_significance:
         raise QueryError("--significance has no p-value of a node with itself; leave out --include-query")
 

@@ -84,7 +84,7 @@ from neupath.learn.registry import (
     make_scorer,
     required_metapath,
 )
-from neupath.measures import MEASURES
+from neupath.measures import MEASURES, Combination
 
 
 # ---- info and paths ------------------------------------------------------------------------------
@@ -280,6 +280,9 @@ def search(
         )  # fmt: skip
     note_relations(getattr(scorer, "metapath_", None))
     method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
+    if isinstance(scorer, Combination) and len(scorer.parts) > 1 and scorer.metapath_text is None:
+        sum_of = " + ".join(f"{part.weight:.4g} × {part.metapath}" for part in scorer.parts)
+        method = f"{sum_of}, {scorer.parts[0].measure if type(scorer) is Combination else scorer.name}"
     method = method if model is None else f"the {method} model in {model}"
     options: SearchOptions = {
         "include_query": include_query, "zeros": zeros, "among": read_among(among, among_file), "where": where or (),
@@ -405,8 +408,13 @@ def explain(
     is_page = draw is not None and draw.suffix.lower() == ".html"
     most_paths = (_PATHS_OF_A_PAGE if is_page else _PATHS) if paths is None else paths
     several = weights is not None or len(metapath or ()) > 1 or is_combined(measure)
-    if draw is not None and (added or removed or ((several or model is not None) and not is_page)):
-        raise QueryError("--draw draws one node's paths along one meta-path; else write an .html file, or leave it out")
+    if draw is not None and (added or removed):
+        raise QueryError("--draw draws the paths of one node; leave it out, or --with and --without")
+    if draw is not None and (several or model is not None) and not is_page:
+        raise QueryError(
+            "--draw draws the paths of one meta-path; with --model, write an .html file, as with several -p, or leave "
+            "it out"
+        )
     options: dict[str, Any] = {"by": by, "limit": limit, "paths": most_paths}
     result: Explanation | CombinedExplanation | AttentionExplanation | SetExplanation
     if model is not None or several:

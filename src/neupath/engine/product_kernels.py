@@ -301,6 +301,12 @@ def score_rows(left, right, left_norms, right_norms, normalisation, queries, sco
             scores[q, y] = normalised(normalisation, scores[q, y], left_norms[x], right_norms[y])
 
 
+@compiled
+def add_row(left, right, sums):
+    """Add up the product of a left factor of one row in `sums`, which holds zeros; shape (targets,)."""
+    _accumulate(left, right, 0, sums, np.empty(len(sums) + 1, dtype=np.uint32))
+
+
 # ---- Transposing ---------------------------------------------------------------------------------
 @compiled
 def count_columns(indices, first, last, counts):

@@ -5,14 +5,14 @@ measures multiply the two `Halves` of a path. `topk` ranks the targets of a quer
 """
 
 import logging
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
 from math import floor, fsum, log2, log10
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -227,16 +227,43 @@ def related_by(hin: HIN, metapath: MetaPath, queries: Rows) -> Csr:
     return _propagate(adjacencies(hin, metapath), queries)
 
 
-def combined_row(left: Csr, members: Rows, weights: Floats) -> Csr:
-    """Return w = Σ c·left[x,:] over the members x of a set with their weights c; shape (1, middle).
+class CombinedRow(NamedTuple):
+    """w = Σ c·left[x,:] over the members x of a set with their weights c: its middle nodes, ascending, and values."""
 
-    Sums run in the order of the members.
-    """
-    row = csr_array(csr_array(weights[None]) @ left[members])
-    row.sort_indices()
-    if not row.data.all():
-        row.eliminate_zeros()
-    return freeze(row)
+    middles: Rows
+    values: Floats
+
+    @property
+    def norm(self) -> float:
+        """‖w‖²."""
+        return (
+            float(_checked(np.add.reduceat(self.values**2, [0]), np.zeros(1, np.int64))[0]) if len(self.values) else 0.0
+        )
+
+    def part(self, sign: float) -> "CombinedRow":
+        """Return the entries of one sign, as positive numbers."""
+        chosen = self.values * sign > 0
+        return CombinedRow(self.middles[chosen], self.values[chosen] * sign)
+
+
+def combined_row(lines: Iterable[tuple[Rows, Floats]], weights: Floats) -> CombinedRow:
+    """Add up rows, given as middle nodes and values, times their weights; sums run in the order of the rows."""
+    rows = [(middles, weight * values) for (middles, values), weight in zip(lines, weights.tolist(), strict=True)]
+    middles, values = np.concatenate([row[0] for row in rows]), np.concatenate([row[1] for row in rows])
+    if len(rows) > 1 and len(middles):
+        order = np.argsort(middles, kind="stable")
+        middles, values = middles[order], values[order]
+        firsts = np.flatnonzero(np.concatenate([[True], middles[1:] != middles[:-1]]))
+        middles, values = middles[firsts], np.add.reduceat(values, firsts)
+        if not values.all():
+            middles, values = middles[values != 0], values[values != 0]
+    return CombinedRow(middles, values)
+
+
+def rows_of(left: Csr, members: Rows) -> list[tuple[Any, Floats]]:
+    """Return some rows of a matrix, each as its columns and values."""
+    spans = [slice(left.indptr[row], left.indptr[row + 1]) for row in members.tolist()]
+    return [(left.indices[span], left.data[span]) for span in spans]
 
 
 # ---- Chain multiplication ------------------------------------------------------------------------

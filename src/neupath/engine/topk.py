@@ -16,6 +16,7 @@ from functools import cache
 from importlib import import_module
 from threading import Lock, Thread, current_thread, local, main_thread
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,16 +27,17 @@ from neupath._runtime.resources import count_cores
 from neupath.engine.index import Index, index_of
 from neupath.engine.products import (
     Chain,
+    CombinedRow,
     Factors,
     Formula,
     Normalisation,
     Product,
     combined_row,
     formula_of,
-    row_norms,
+    rows_of,
 )
 from neupath.errors import NotEnoughMemoryError, QueryError
-from neupath.graph.hin import Csr, Floats
+from neupath.graph.hin import Floats
 from neupath.graph.nodes import Mask, Rows
 
 
@@ -327,15 +329,14 @@ def top_k_of_set(
     """
     if isinstance(factors, Chain) or weights.min() < 0 or not _kernels_pay(factors, 1):
         return best_of(score_set(factors, normalisation, members, weights), left_out, k, candidates)
-    row = combined_row(factors.left, members, weights)
+    row = combined_row(rows_of(factors.left, members), weights)
     width = len(factors.right_norms)
     most = min(k + len(left_out), width)
     rows, scores = np.empty(most, dtype=np.int64), np.empty(most)
     scratch = borrow_scratch(width)
     size = product_kernels().top_k_of_row(
-        (row.indptr.astype(factors.left.indptr.dtype), row.indices.astype(factors.left.indices.dtype), row.data),
-        factors.arrays[1], row_norms(row), factors.right_norms, formula_of(normalisation), 0, -1,
-        _ALL if candidates is None else np.array(candidates), scratch, rows, scores,
+        _as_left(factors, row), factors.arrays[1], np.array([row.norm]), factors.right_norms, formula_of(normalisation),
+        0, -1, _ALL if candidates is None else np.array(candidates), scratch, rows, scores,
     )  # fmt: skip
     return_scratch(scratch)
     kept = np.flatnonzero(~np.isin(rows[:size], left_out))[:k]
@@ -350,28 +351,39 @@ def score_set(factors: Product, normalisation: int | Formula, members: Rows, wei
     norm = 0.0 if formula_of(normalisation)[0] == Normalisation.NONE else set_norm(factors, members, weights)
     if isinstance(factors, Chain):
         return _normalised_set(normalisation, np.asarray(weights @ factors.rows(members)), norm, factors.right_norms)
-    row = combined_row(factors.left, members, weights)
-    m = _add_up(row, factors.right, 1.0) - _add_up(row, factors.right, -1.0)
+    row = combined_row(rows_of(factors.left, members), weights)
+    m = _add_up(factors, row.part(1.0)) - _add_up(factors, row.part(-1.0))
     return _normalised_set(normalisation, m, norm, factors.right_norms)
+
+
+def _as_left(factors: Factors, row: CombinedRow) -> tuple[NDArray[Any], ...]:
+    """Return a row as the kernels read a left factor of one row."""
+    indptr = np.array([0, len(row.middles)], dtype=factors.left.indptr.dtype)
+    return indptr, row.middles.astype(factors.left.indices.dtype, copy=False), row.values
 
 
 def set_norm(factors: Product, members: Rows, weights: Floats) -> float:
     """Return ‖w‖² of w = Σ c·left[x,:] over the members x of a set."""
     if isinstance(factors, Factors):
-        return float(row_norms(combined_row(factors.left, members, weights))[0])
+        return combined_row(rows_of(factors.left, members), weights).norm
     if factors.left_norms is not factors.right_norms:
         raise QueryError("half-paths along this meta-path do not fit into memory; search for one node at a time")
     products = np.asarray(weights @ factors.rows(members))  # M = left·leftᵀ, so that ‖w‖² = Σ c·c'·M[x,x']
     return max(0.0, float(products[members] @ weights))
 
 
-def _add_up(row: Csr, right: Csr, sign: float) -> Floats:
-    """Return what the entries of one sign of a row add to every target."""
-    chosen = row.data * sign > 0
-    total = np.zeros(right.shape[1])
-    if chosen.any():
-        part = csr_array((row.data[chosen] * sign, row.indices[chosen], [0, chosen.sum()]), shape=row.shape) @ right
-        total[part.indices] = part.data
+def _add_up(factors: Factors, row: CombinedRow) -> Floats:
+    """Return what the entries of a row, all positive, add to every target."""
+    total = np.zeros(len(factors.right_norms))
+    if not len(row.middles):
+        return total
+    if _loaded is not None:
+        _loaded.add_row(_as_left(factors, row), factors.arrays[1], total)
+        return total
+    part = (
+        csr_array((row.values, row.middles, [0, len(row.middles)]), shape=(1, factors.right.shape[0])) @ factors.right
+    )
+    total[part.indices] = part.data
     return total
 
 

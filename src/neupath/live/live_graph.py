@@ -16,10 +16,9 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
-from scipy.sparse import csr_array
 
 from neupath._runtime.group_commit import GroupCommit
-from neupath.engine.products import combined_row, row_norms
+from neupath.engine.products import combined_row
 from neupath.engine.scorer import Binding, RowChange, RowEdge, Scorer, Updater
 from neupath.engine.topk import Ranking, borrow_scratch, in_blocks, return_scratch
 from neupath.errors import GraphError, NeuPathError, QueryError, WriteError
@@ -95,20 +94,10 @@ class LiveScorer(Scorer):
 
     def set_scores(self, members: Rows, weights: Floats) -> Floats:
         lines = [kernels.row_at(self._fields[0], int(row), self._since_base) for row in members]
-        width = 1 + max((int(places.max(initial=0)) for places, _ in lines), default=0)
-        left = csr_array(
-            (
-                np.concatenate([values for _, values in lines]),
-                np.concatenate([places for places, _ in lines]),
-                np.cumsum([0, *(len(places) for places, _ in lines)]),
-            ),
-            shape=(len(lines), width),
-        )
-        row = combined_row(left, np.arange(len(lines)), weights)
+        row = combined_row(lines, weights)
         scores = np.zeros(len(self._targets))
         kernels.score_row(
-            self._fields, self.measure.formula, self._since_base, row.indices.astype(np.int64), row.data,
-            float(row_norms(row)[0]), scores,
+            self._fields, self.measure.formula, self._since_base, row.middles, row.values, row.norm, scores,
         )  # fmt: skip
         return scores
 

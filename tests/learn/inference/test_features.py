@@ -20,7 +20,7 @@ def every_pair(count: int) -> Pairs:
 @given(hins_with_path(symmetric=True))
 @pytest.mark.slow
 def test_features_of_symmetric_paths_are_the_measures(hin_and_path: tuple[HIN, MetaPath]) -> None:
-    check(*hin_and_path, {"pathsim", "joinsim", "hetesim", "pcrw", "pathcount"})
+    check(*hin_and_path, {"pathsim", "joinsim", "hetesim", "pcrw", "pathcount", "jaccard", "overlap"})
 
 
 @settings(max_examples=60)
