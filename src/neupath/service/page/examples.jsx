@@ -167,7 +167,7 @@ function AddPair({ state, type, types, linked }) {
   );
   return (
     <div class="add-pair">
-      <h3>Add a pair</h3>
+      <h2>Add a pair</h2>
       {linked.length > 1 && (
         <label class="small">Type{" "}
           <select id="pair-type" value={type} onChange={(event) => change({ type: event.target.value, pairs: [] })}>

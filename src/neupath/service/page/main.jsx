@@ -157,14 +157,14 @@ let isFocusLost = false; // with the element that had it, on the way to another 
 
 /** Write the title of the tab in words, once the name of the node is known, and give the title a lost focus. */
 function useTitle(state, page) {
-  const names = { relate: "Related", examples: "By example", jobs: "Jobs", reference: "The HTTP API", build: "Build a meta-path" }[page];
+  const fallback = { relate: "Related", examples: "By example", jobs: "Jobs", reference: "The HTTP API", build: "Build a meta-path" }[page] ?? "neupath";
   useEffect(() => {
     const write = () => {
       const heading = document.querySelector("main h1");
       const title = heading?.getAttribute("title") ?? heading?.textContent;
       if (heading && isFocusLost && document.activeElement === document.body) heading.focus({ preventScroll: true });
       if (heading) isFocusLost = false;
-      const words = page === "landing" ? "neupath" : (title ?? names[page] ?? "neupath");
+      const words = page === "landing" ? "neupath" : (title ?? fallback);
       document.title = state.graph && page !== "reference" ? `${words} · ${shown(state.graph, 40)}` : words;
     };
     write();

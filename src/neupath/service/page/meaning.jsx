@@ -30,10 +30,11 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
   const [draft, setDraft] = useState(committed || state.queryType || "");
   const [settled, setSettled] = useState(draft);
   const [hint, setHint] = useState("");
+  const own = useRef(committed); // the meta-path that this builder has put into the state
   const wasSet = useRef(false); // by the user, also to what it was before
   const clicked = useRef([]); // types that were clicked before the service said what can follow
   useEffect(() => {
-    if (committed && committed !== draft) setDraft(committed);
+    if (committed && committed !== own.current) setDraft(committed); // Back, Forward, or a card
   }, [committed]);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(draft), DEBOUNCE);
@@ -47,7 +48,9 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
   const status = parsed ? statusOf(parsed, draft, state.queryType) : ["", ""];
   useEffect(() => {
     if (!parsed?.valid || parsed.text !== draft || status[1] !== "good" || (parsed.metapath === committed && !wasSet.current)) return;
+    if (clicked.current.length) return;
     wasSet.current = false;
+    own.current = parsed.metapath;
     const usable = parsed.measures.includes(measure) ? measure : parsed.measures[0];
     change({ [sideField("path", side)]: parsed.metapath, [sideField("measure", side)]: usable, [sideField("model", side)]: null, ...(side === "a" ? { mix: null } : {}), target: null, group: null, by: null });
   }, [parsed, draft]);
