@@ -1,11 +1,11 @@
 # make demo   the main job on the built-in graph      make test   the whole suite
 # make check  lint, types, layers                    make quick  the tests of every room that take a moment only
-# make bench  measured speed, in benchmarks/
+# make bench  measured speed, in benchmarks/        make page   bundle the explorer, after a change of its sources
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test quick check bench format build clean
+.PHONY: demo test quick check bench format page build clean
 
 demo: .venv/.base
 	$(BIN)/neupath demo
@@ -31,6 +31,10 @@ bench: .venv/.bench
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The bundle is committed: pip installs the service without Node.js, which only this target needs.
+page:
+	cd src/neupath/service/page && npm ci --no-audit --no-fund && node build.mjs
 
 build: .venv/.dev
 	rm -rf dist

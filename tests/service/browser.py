@@ -16,6 +16,8 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_play
 
 from tests.patience import PATIENCE
 
+__all__ = ["Browser", "Route", "expect"]
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is on the PATH; apt-get install chromium"),
