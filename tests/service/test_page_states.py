@@ -125,10 +125,11 @@ def test_every_view_is_accessible_in_both_colours(browser: Browser, explored: Ru
             explorer.open(**words)
             explorer.see(awaited).not_to_have_count(0)
             explorer.page.wait_for_load_state("networkidle")
-            for _ in range(2):
-                assert explorer.overflow() <= 0, name
-                assert explorer.violations() == [], name
-                explorer.at("#theme").click()
+            assert explorer.overflow() <= 0, name
+            assert explorer.violations() == [], name
+            explorer.at("#theme").click()
+            assert explorer.violations("color-contrast") == [], name
+            explorer.at("#theme").click()
         explorer.page.goto(f"{explored.url}/docs")
         explorer.at(".call summary").first.click()
         assert explorer.violations() == []
