@@ -133,7 +133,7 @@ function MapPicture({ placed, width, height, state, hits, colour }) {
               <title>{`${shown(labelOf(spot), 200)}${spot.isQuery ? "" : `: ${score(spot.score)}`}`}</title>
               <circle r={spot.isQuery ? 12 : 5 + 6 * (spot.score / (hits[0]?.score || 1))} />
               <text y={spot.isQuery ? 26 : 21} class={spot.isQuery ? "centre" : ""}>
-                {shown(labelOf(spot), 18)}
+                {shown(labelOf(spot), width < 500 && !spot.isQuery ? 9 : 18)}
               </text>
             </g>
           ))}

@@ -11,17 +11,7 @@ import { MeaningBuilder, MeasureSelect } from "./meaning.jsx";
 import { get, graphPath, useAnswer } from "./requests.js";
 import { ShareMenu } from "./share.jsx";
 import { atNode, change, linkTo, meaningOf, remember } from "./store.js";
-import {
-  announce,
-  count,
-  labelOf,
-  meaningWords,
-  pluralOf,
-  Problem,
-  shown,
-  TypeChip,
-  Waiting,
-} from "./words.jsx";
+import { announce, count, labelOf, meaningWords, pluralOf, Problem, shown, TypeChip, Waiting } from "./words.jsx";
 import { Why } from "./why.jsx";
 
 const SIZES = [10, 20, 50, 100, 200, 500, 1000];
