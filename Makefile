@@ -1,11 +1,12 @@
 # make demo   the main job on the built-in graph      make test   the whole suite
 # make check  lint, types, layers                    make quick  the tests of every room that take a moment only
 # make bench  measured speed, in benchmarks/         make docs   the site, in site/
+# make page   bundle the explorer, after a change of its sources
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test quick check bench docs format build clean
+.PHONY: demo test quick check bench docs format page build clean
 
 demo: .venv/.base
 	$(BIN)/neupath demo
@@ -35,6 +36,10 @@ docs: .venv/.docs
 format: .venv/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# The bundle is committed: pip installs the service without Node.js, which only this target needs.
+page:
+	cd src/neupath/service/page && npm ci --no-audit --no-fund && node build.mjs
 
 build: .venv/.dev
 	rm -rf dist

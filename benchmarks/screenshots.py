@@ -1,72 +1,64 @@
 """Take the screenshots of the explorer for the docs, in Chromium, from a service that the script starts.
 
-python benchmarks/screenshots.py --out docs
+python benchmarks/screenshots.py --out docs         # those that the docs show
+python benchmarks/screenshots.py --out FOLDER --all # every view, light and dark, desktop and phone
 """
 
 import argparse
 import io
 import json
-import shutil
-import tempfile
 from pathlib import Path
-from threading import Event, Thread
+from typing import Literal
 from urllib.parse import urlencode
 
+from explorer import PATIENCE, open_browser, serve
+
 import neupath as npth
-from neupath.service.app import make_app, make_service
-from neupath.service.graph_registry import GraphHandle
-from neupath.service.limits import Limits
-from neupath.service.server import address_of, bind, make_server
 
 SEARCH = {"g": "stdlib", "p": "class-method-class", "q": "argparse.ArgumentParser", "qt": "class"}
-VIEW = SEARCH | {"t": "optparse.OptionParser"}
-COMPARED = VIEW | {"vs": "1", "p2": "class-method-class", "m2": "pcrw"}
-EXAMPLES = [
-    ("argparse.ArgumentParser", "optparse.OptionParser"),
-    ("argparse.ArgumentParser", "argparse.Action"),
-    ("argparse.ArgumentParser", "csv.DictReader"),
-    ("csv.DictReader", "csv.DictWriter"),
-    ("queue.Queue", "queue.LifoQueue"),
-    ("queue.Queue", "asyncio.queues.Queue"),
+PAIRS = [["optparse.OptionParser", 1], ["optparse.OptionGroup", 1], ["argparse.Action", 0], ["csv.DictReader", 0]]
+EXAMPLES = {"type": "class", "pairs": json.dumps([[SEARCH["q"], *pair] for pair in PAIRS])}
+VIEWS: dict[str, tuple[dict[str, str], str]] = {
+    "landing": ({"g": "stdlib"}, ".starter"),
+    "node": ({"g": "stdlib", "q": SEARCH["q"], "qt": "class"}, ".card"),
+    "search": (SEARCH, ".hit"),
+    "why": (SEARCH | {"t": "optparse.OptionParser", "group": "method:parse_args"}, ".paths .spot"),
+    "meaning": (SEARCH | {"build": "1"}, ".builder .schema"),
+    "compare": (SEARCH | {"vs": "1", "p2": "class-method-class", "m2": "pcrw"}, "#hits-b .hit"),
+    "map": (SEARCH | {"show": "map", "k": "20"}, ".hit-map .spot"),
+    "marks": (SEARCH | EXAMPLES, "#rerank"),
+    "examples": (SEARCH | EXAMPLES | {"v": "examples"}, ".weights"),
+    "relate": (
+        SEARCH | {"v": "relate", "t": "optparse.OptionParser", "tt": "class"},
+        ".related",
+    ),
+    "jobs": ({"g": "stdlib", "v": "jobs"}, ".jobs"),
+}
+SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
+Scheme = Literal["light", "dark"]
+DOCS: list[tuple[str, str, str, Scheme]] = [
+    ("explorer-landing", "landing", "desktop", "light"),
+    ("explorer-node", "node", "desktop", "light"),
+    ("explorer-desktop-light", "why", "desktop", "light"),
+    ("explorer-desktop-dark", "compare", "desktop", "dark"),
+    ("explorer-by-example", "marks", "desktop", "light"),
+    ("explorer-phone-light", "search", "phone", "light"),
+    ("explorer-phone-dark", "node", "phone", "dark"),
 ]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+ALL = [(f"{view}-{size}-{scheme}", view, size, scheme) for view in VIEWS for size in SIZES for scheme in SCHEMES]
 
 
-def by_example(hin: npth.HIN) -> dict[str, str]:
-    """Return the view of a search by example whose pairs are scored by shared methods, to two digits."""
-    score = npth.PathSim("class-method-class").fit(hin).score
-    pairs = [[query, target, round(score(query, target), 2)] for query, target in EXAMPLES]
-    return {"g": "stdlib", "v": "example", "type": "class", "ran": "1", "pairs": json.dumps(pairs)}
-
-
-DESKTOP, PHONE = (1280, 1180), (390, 1180)
-Picture = tuple[str, dict[str, str], tuple[int, int], str, str]
-
-
-def list_pictures(hin: npth.HIN) -> list[Picture]:
-    """List each screenshot: name, view, size, colour scheme, and the element to wait for."""
-    example = by_example(hin)
-    return [
-        ("explorer-desktop-light", VIEW, DESKTOP, "light", ".paths .spot"),
-        ("explorer-desktop-dark", COMPARED, DESKTOP, "dark", ".paths .spot"),
-        ("explorer-phone-light", VIEW, PHONE, "light", ".paths .spot"),
-        ("explorer-phone-dark", example, PHONE, "dark", "#hits-try .hit"),
-        ("explorer-by-example", example, DESKTOP, "light", "#hits-try .hit"),
-    ]
-
-
-def take(url: str, pictures: list[Picture], out: Path) -> None:
-    from playwright.sync_api import sync_playwright
-
-    chromium = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for name, view, (width, height), scheme, awaited in pictures:
+def take(url: str, pictures: list[tuple[str, str, str, Scheme]], out: Path) -> None:
+    with open_browser() as browser:
+        for name, view, size, scheme in pictures:
+            words, awaited = VIEWS[view]
+            width, height = SIZES[size]
             page = browser.new_page(
-                viewport={"width": width, "height": height},
-                color_scheme="dark" if scheme == "dark" else "light",
-                reduced_motion="reduce",
+                viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
             )
-            page.goto(f"{url}/#{urlencode(view)}")
+            page.set_default_timeout(PATIENCE)
+            page.goto(f"{url}/#{urlencode(words)}")
             page.locator(awaited).first.wait_for()
             page.wait_for_load_state("networkidle")
             page.evaluate("scrollTo(0, 0)")
@@ -74,7 +66,6 @@ def take(url: str, pictures: list[Picture], out: Path) -> None:
             save(page.screenshot(), target)
             page.close()
             print(f"{target.name} {target.stat().st_size / 1024:.0f} KiB")
-        browser.close()
 
 
 def save(png: bytes, target: Path) -> None:
@@ -87,21 +78,10 @@ def save(png: bytes, target: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs"))
+    parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as state:
-        hin = npth.load("stdlib")
-        service = make_service({"stdlib": GraphHandle("stdlib", hin)}, {}, Path(state), Limits())
-        bound, started = bind("127.0.0.1", 0), Event()
-        url = address_of(bound)
-        server = make_server(make_app(service), service, started.set)
-        thread = Thread(target=server.run, args=([bound],))
-        thread.start()
-        try:
-            started.wait(60)
-            take(url, list_pictures(hin), arguments.out)
-        finally:
-            server.should_exit = True
-            thread.join()
+    with serve({"stdlib": npth.load("stdlib")}) as url:
+        take(url, ALL if arguments.all else DOCS, arguments.out)
 
 
 if __name__ == "__main__":

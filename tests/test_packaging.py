@@ -105,9 +105,10 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
     assert {"neupath/py.typed", "neupath/service/examples.json", "neupath/learn/reproduce/imdb.toml"} <= set(names)
-    page = sorted(path.name for path in (ROOT / "src" / "neupath" / "service" / "page").iterdir())
-    assert {f"neupath/service/page/{name}" for name in page} <= set(names)
-    assert {"index.html", "style.css", "main.js", "icon.svg"} <= set(page)
+    page = sorted(path.name for path in (ROOT / "src" / "neupath" / "service" / "page" / "bundle").iterdir())
+    assert {f"neupath/service/page/bundle/{name}" for name in page} <= set(names)
+    assert {"index.html", "icon.svg", "LICENSES.txt"} <= set(page)
+    assert not [name for name in names if "node_modules" in name]
     assert not [name for name in names if name.startswith(("tests", "benchmarks", "examples"))]
     assert {"torch", "fastapi", "uvicorn", "duckdb", "distributed", "safetensors", "pandas"} <= extras()
     (tmp_path / "alone.py").write_text(ALONE)

@@ -16,6 +16,8 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_play
 
 from tests.patience import PATIENCE
 
+__all__ = ["Browser", "Route", "expect"]
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is on the PATH; apt-get install chromium"),
@@ -96,10 +98,12 @@ class Explorer:
     def overflow(self) -> int:
         return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
 
-    def violations(self) -> list[str]:
-        """What axe-core finds wrong with the page as it is."""
-        self.page.evaluate(read_axe())
-        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    def violations(self, *rules: str) -> list[str]:
+        """What axe-core finds wrong with the page as it is, by some rules or by all."""
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(read_axe())
+        options = {"resultTypes": ["violations"]} | ({"runOnly": list(rules)} if rules else {})
+        found = self.page.evaluate("(options) => axe.run(document, options)", options)["violations"]
         return [f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}" for one in found]
 
 

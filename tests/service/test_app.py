@@ -2,6 +2,7 @@
 
 import io
 import json
+from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,6 +15,7 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.cli import main
 from neupath.measures import GRAPH_MEASURES, MEASURES
+from neupath.service import app
 from neupath.service.schemas import read_examples
 from tests.service.conftest import HOSTILE, Running, Start
 
@@ -309,8 +311,8 @@ def test_openapi_describes_every_call_with_an_example(running: Running) -> None:
         assert any("example" in kind for answer in answers.values() for kind in answer["content"].values()), path
         assert "default" in call["responses"]
         assert call["summary"]
-    for path in ("/docs", "/redoc"):
-        assert running.get(path).status_code == 404  # they would load scripts from other sites
+    assert running.get("/redoc").status_code == 404  # it would load scripts from other sites
+    assert running.get("/docs").text == running.get("/").text  # the page renders it
 
 
 def test_health_and_metrics(running: Running) -> None:
@@ -335,6 +337,16 @@ def test_head_has_the_headers_of_get(running: Running, path: str) -> None:
     assert (head.status_code, head.content) == (full.status_code, b"")
     same = ("content-length", "content-type", "content-security-policy")
     assert [head.headers[name] for name in same] == [full.headers[name] for name in same]
+
+
+def test_the_bundle_of_the_page_is_as_new_as_its_sources() -> None:
+    page = Path(app.__file__).parent / "page"
+    digest = sha256()
+    for path in sorted(page.iterdir()):
+        if path.suffix in (".js", ".jsx", ".css", ".html", ".svg"):
+            digest.update(path.name.encode() + path.read_bytes())
+    built = (page / "bundle" / "sources.sha256").read_text().strip()
+    assert built == digest.hexdigest(), "the bundle is older than its sources; run 'make page' and commit it"
 
 
 def test_the_page_has_security_headers_and_an_etag(running: Running) -> None:

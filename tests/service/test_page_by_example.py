@@ -29,7 +29,10 @@ def test_marks_stay_and_rank_the_same_list(explorer: Explorer, explored: Running
     pairs = [{"query": PARSER["q"], "target": hits[place], "score": score} for place, score in ((0, 1), (1, 1), (8, 0))]
     body = {"pairs": pairs, "node_type": "class", "suggest": 0, "max_length": 4}
     inferred = explored.post("/api/graphs/stdlib/infer", body).json()
-    parts = [{"measure": inferred["measure"]} | {k: part[k] for k in ("metapath", "weight")} for part in inferred["metapaths"]]
+    parts = [
+        {"measure": inferred["measure"]} | {k: part[k] for k in ("metapath", "weight")}
+        for part in inferred["metapaths"]
+    ]
     answer = explored.post("/api/graphs/stdlib/search", {"queries": [PARSER["q"]], "combination": parts}).json()
     assert explorer.hits() == [str(hit["id"]) for hit in answer[0]["hits"]]
     explorer.at("#change").click()

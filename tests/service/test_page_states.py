@@ -105,6 +105,7 @@ def test_a_slow_search_says_what_runs_and_can_be_left(
         explorer.complaints.clear()  # a browser logs every 504
 
 
+LABELLED = {"g": "toy", "v": "examples", "type": "author", "pairs": '[["Mike","Bob",1],["Mike","Ann",0]]'}
 VIEWS = {
     "landing": ({"g": "toy"}, ".starter"),
     "node": ({"g": "toy", "q": "Mike", "qt": "author"}, ".card"),
@@ -112,24 +113,23 @@ VIEWS = {
     "compare": (MIKE | {"vs": "1", "build": "1", "p2": "APA", "m2": "pathsim"}, "#hits-a .hit"),
     "map": (MIKE | {"show": "map"}, ".hit-map .spot"),
     "relate": ({"g": "toy", "v": "relate", "q": "Mike", "qt": "author", "t": "SIGMOD", "tt": "venue"}, ".related"),
-    "examples": ({"g": "toy", "v": "examples", "type": "author", "pairs": '[["Mike","Bob",1],["Mike","Ann",0]]'}, ".weights"),
+    "examples": (LABELLED, ".weights"),
     "jobs": ({"g": "toy", "v": "jobs"}, ".jobs"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1280, "light")])
-def test_every_view_is_accessible_in_both_colours(
-    browser: Browser, explored: Running, width: int, scheme: str
-) -> None:
+def test_every_view_is_accessible_in_both_colours(browser: Browser, explored: Running, width: int, scheme: str) -> None:
     with explore(browser, explored.url, color_scheme=scheme, viewport={"width": width, "height": 844}) as explorer:
         for name, (words, awaited) in VIEWS.items():
             explorer.open(**words)
             explorer.see(awaited).not_to_have_count(0)
             explorer.page.wait_for_load_state("networkidle")
-            for _ in range(2):
-                assert explorer.overflow() <= 0, name
-                assert explorer.violations() == [], name
-                explorer.at("#theme").click()
+            assert explorer.overflow() <= 0, name
+            assert explorer.violations() == [], name
+            explorer.at("#theme").click()
+            assert explorer.violations("color-contrast") == [], name
+            explorer.at("#theme").click()
         explorer.page.goto(f"{explored.url}/docs")
         explorer.at(".call summary").first.click()
         assert explorer.violations() == []
@@ -151,7 +151,7 @@ def test_a_phone_shows_names_and_both_ends_of_a_path(browser: Browser, explored:
         explorer.open(**MIKE, t="Mary")
         explorer.see(".paths .spot").to_have_count(5)
         boxes = [spot.bounding_box() for spot in explorer.at(".paths .spot").all()]
-        assert all(box and 0 <= box["x"] and box["x"] + box["width"] <= 390 for box in boxes)
+        assert all(box and box["x"] >= 0 and box["x"] + box["width"] <= 390 for box in boxes)
 
 
 def test_hostile_names_are_shown_harmlessly(explorer: Explorer) -> None:

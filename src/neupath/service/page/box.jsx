@@ -23,14 +23,31 @@ async function find(graph, text, type, withPaths, signal) {
 function optionsOf(answer) {
   if (!answer) return [];
   const nodes = answer.nodes.map((node) => ({ node }));
-  return answer.path ? [...nodes.filter(({ node }) => node.match === "exact"), { path: answer.path }, ...nodes.filter(({ node }) => node.match !== "exact")] : nodes; // prettier-ignore
+  return answer.path
+    ? [
+        ...nodes.filter(({ node }) => node.match === "exact"),
+        { path: answer.path },
+        ...nodes.filter(({ node }) => node.match !== "exact"),
+      ]
+    : nodes;
 }
 
 /**
  * A text field that finds nodes. `onNode(node)` and `onPath(parsed)` are called with what is chosen; `value` is the text
  * when nothing is typed. `only` restricts it to one type; otherwise chips choose one.
  */
-export function NodeBox({ id, graph, types, label, placeholder, value = "", only = null, onNode, onPath, big = false }) {
+export function NodeBox({
+  id,
+  graph,
+  types,
+  label,
+  placeholder,
+  value = "",
+  only = null,
+  onNode,
+  onPath,
+  big = false,
+}) {
   const [text, setText] = useState(null);
   const [settled, setSettled] = useState(null);
   const [type, setType] = useState(null);
@@ -45,7 +62,11 @@ export function NodeBox({ id, graph, types, label, placeholder, value = "", only
   }, [text]);
   useEffect(() => setType(null), [graph]);
   const key = isOpen && settled !== null && settled.trim() ? [graph, settled, chosenType] : null;
-  const { data, error, isLoading } = useAnswer(key, (signal) => find(graph, settled, chosenType, Boolean(onPath), signal), graph);
+  const { data, error, isLoading } = useAnswer(
+    key,
+    (signal) => find(graph, settled, chosenType, Boolean(onPath), signal),
+    graph,
+  );
   const isCurrent = settled === text && !isLoading && data !== null;
   const options = optionsOf(data);
   const close = () => {
@@ -74,7 +95,8 @@ export function NodeBox({ id, graph, types, label, placeholder, value = "", only
     if (step) {
       event.preventDefault();
       setOpen(true);
-      if (options.length) setActive((active + step + options.length + (active < 0 && step < 0 ? 1 : 0)) % options.length);
+      if (options.length)
+        setActive((active + step + options.length + (active < 0 && step < 0 ? 1 : 0)) % options.length);
     } else if (event.key === "Enter" && text?.trim()) {
       event.preventDefault();
       const sure = options.find((option) => option.path || option.node.match !== "spelling");
@@ -93,23 +115,61 @@ export function NodeBox({ id, graph, types, label, placeholder, value = "", only
   const list = `${id}-options`;
   return (
     <div class={`combobox ${big ? "big" : ""}`}>
-      <label for={id} class={big ? "" : "unseen"}>{label}</label>
-      <input id={id} ref={input} type="text" role="combobox" aria-autocomplete="list" aria-expanded={isOpen && key !== null}
-        aria-controls={list} aria-activedescendant={active >= 0 ? `${list}-${active}` : undefined}
-        autocomplete="off" spellcheck={false} autocapitalize="off" placeholder={placeholder} value={text ?? value}
-        onInput={(event) => { setText(event.target.value); setActive(-1); setOpen(true); entered.current = false; }}
+      <label for={id} class={big ? "" : "unseen"}>
+        {label}
+      </label>
+      <input
+        id={id}
+        ref={input}
+        type="text"
+        role="combobox"
+        aria-autocomplete="list"
+        aria-expanded={isOpen && key !== null}
+        aria-controls={list}
+        aria-activedescendant={active >= 0 ? `${list}-${active}` : undefined}
+        autocomplete="off"
+        spellcheck={false}
+        autocapitalize="off"
+        placeholder={placeholder}
+        value={text ?? value}
+        onInput={(event) => {
+          setText(event.target.value);
+          setActive(-1);
+          setOpen(true);
+          entered.current = false;
+        }}
         onFocus={(event) => event.target.select()}
-        onBlur={(event) => { if (!event.currentTarget.parentElement.contains(event.relatedTarget)) { close(); setText(null); } }}
-        onKeyDown={onKeyDown} />
+        onBlur={(event) => {
+          if (!event.currentTarget.parentElement.contains(event.relatedTarget)) {
+            close();
+            setText(null);
+          }
+        }}
+        onKeyDown={onKeyDown}
+      />
       {isOpen && key !== null && (
         <div class="options" onPointerDown={(event) => event.preventDefault()}>
           {!only && types.length > 1 && (
-            <TypeFilter types={types} chosen={type} choose={(one) => { setType(one); setActive(-1); input.current.focus(); }} />
+            <TypeFilter
+              types={types}
+              chosen={type}
+              choose={(one) => {
+                setType(one);
+                setActive(-1);
+                input.current.focus();
+              }}
+            />
           )}
           <ul id={list} role="listbox" aria-label="Matches">
             {options.map((option, place) => (
-              <li key={optionKey(option)} id={`${list}-${place}`} role="option" aria-selected={place === active}
-                class="option" onClick={() => take(option)}>
+              <li
+                key={optionKey(option)}
+                id={`${list}-${place}`}
+                role="option"
+                aria-selected={place === active}
+                class="option"
+                onClick={() => take(option)}
+              >
                 {option.path ? <PathOption path={option.path} /> : <NodeOption node={option.node} types={types} />}
               </li>
             ))}
@@ -151,7 +211,14 @@ function TypeFilter({ types, chosen, choose }) {
   return (
     <div class="chips filter" role="group" aria-label="Look in">
       {[null, ...types].map((type) => (
-        <button type="button" class="chip" key={type ?? ""} aria-pressed={type === chosen} tabindex={-1} onClick={() => choose(type)}>
+        <button
+          type="button"
+          class="chip"
+          key={type ?? ""}
+          aria-pressed={type === chosen}
+          tabindex={-1}
+          onClick={() => choose(type)}
+        >
           {type === null ? "all" : shown(type, 30)}
         </button>
       ))}

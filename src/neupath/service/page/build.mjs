@@ -26,20 +26,34 @@ const { metafile } = await build({
 });
 const names = Object.keys(metafile.outputs).map((name) => name.replace("bundle/", ""));
 const html = readFileSync(new URL("index.html", here), "utf8")
-  .replace("style.css", names.find((name) => name.endsWith(".css")))
-  .replace("main.jsx", names.find((name) => name.endsWith(".js")));
+  .replace(
+    "style.css",
+    names.find((name) => name.endsWith(".css")),
+  )
+  .replace(
+    "main.jsx",
+    names.find((name) => name.endsWith(".js")),
+  );
 writeFileSync(new URL("index.html", out), html);
 writeFileSync(new URL("icon.svg", out), readFileSync(new URL("icon.svg", here)));
 
-const packages = [...new Set(Object.keys(metafile.inputs).map((path) => path.match(/^node_modules\/((@[^/]+\/)?[^/]+)/)?.[1]))];
-const licences = packages.filter(Boolean).sort().map((name) => {
-  const folder = new URL(`node_modules/${name}/`, here);
-  const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one));
-  const { version, license } = JSON.parse(readFileSync(new URL("package.json", folder), "utf8"));
-  return `${name} ${version} (${license})\n\n${file ? readFileSync(new URL(file, folder), "utf8").trim() : ""}\n`;
-});
+const packages = [
+  ...new Set(Object.keys(metafile.inputs).map((path) => path.match(/^node_modules\/((@[^/]+\/)?[^/]+)/)?.[1])),
+];
+const licences = packages
+  .filter(Boolean)
+  .sort()
+  .map((name) => {
+    const folder = new URL(`node_modules/${name}/`, here);
+    const file = readdirSync(folder).find((one) => /^licen[cs]e/i.test(one));
+    const { version, license } = JSON.parse(readFileSync(new URL("package.json", folder), "utf8"));
+    return `${name} ${version} (${license})\n\n${file ? readFileSync(new URL(file, folder), "utf8").trim() : ""}\n`;
+  });
 writeFileSync(new URL("LICENSES.txt", out), licences.join(`\n${"-".repeat(80)}\n\n`));
 
 const hash = createHash("sha256");
-for (const name of readdirSync(here).filter((one) => SOURCES.test(one)).sort()) hash.update(name).update(readFileSync(new URL(name, here)));
+for (const name of readdirSync(here)
+  .filter((one) => SOURCES.test(one))
+  .sort())
+  hash.update(name).update(readFileSync(new URL(name, here)));
 writeFileSync(new URL("sources.sha256", out), `${hash.digest("hex")}\n`);

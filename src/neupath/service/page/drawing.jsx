@@ -10,7 +10,17 @@ const BOX = 28;
 const MIN_COLUMN = 66;
 const MAX_THICKNESS = 11;
 const LETTER = 7;
-const STYLED = ["fill", "stroke", "stroke-width", "stroke-opacity", "opacity", "font-family", "font-size", "font-weight", "text-anchor"];
+const STYLED = [
+  "fill",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "text-anchor",
+];
 
 /** Measure the width that a picture has inside an element. */
 export function useRoom() {
@@ -38,7 +48,7 @@ export function fitSpots(spots, width, height) {
 }
 
 /** Merge paths into spots (a node at a position) and lines between spots, with their shares. */
-export function layersOf(paths) {
+function layersOf(paths) {
   const [spots, lines] = [new Map(), new Map()];
   paths.forEach((path, index) => {
     const keys = path.nodes.map((node, position) => `${position} ${typeof node.id} ${node.id}`);
@@ -49,14 +59,23 @@ export function layersOf(paths) {
       spots.set(keys[position], spot);
       if (position === 0) return;
       const key = `${keys[position - 1]}\n${keys[position]}`;
-      const line = lines.get(key) ?? { key, from: spots.get(keys[position - 1]), to: spot, link: path.links[position - 1], share: 0, paths: new Set() };
+      const line = lines.get(key) ?? {
+        key,
+        from: spots.get(keys[position - 1]),
+        to: spot,
+        link: path.links[position - 1],
+        share: 0,
+        paths: new Set(),
+      };
       line.share += path.share;
       line.paths.add(index);
       lines.set(key, line);
     });
   });
   const depth = paths[0]?.nodes.length ?? 0;
-  const columns = Array.from({ length: depth }, (_, position) => [...spots.values()].filter((spot) => spot.position === position));
+  const columns = Array.from({ length: depth }, (_, position) =>
+    [...spots.values()].filter((spot) => spot.position === position),
+  );
   order(columns, [...lines.values()]);
   return { columns, lines: [...lines.values()] };
 }
@@ -108,7 +127,9 @@ export function PathPicture({ paths, types, total, room, name }) {
   const isOn = (part) => pointed !== null && [...part.paths].some((path) => pointed.paths.has(path));
   const kind = (part) => (isOn(part) ? "on" : "");
   const onKeyDown = (spot) => (event) => {
-    const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [0, 0];
+    const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key] ?? [
+      0, 0,
+    ];
     if (event.key === "Enter") return change(atNode(spot.node));
     const column = columns[spot.position + dx];
     const nearest = (best, one) => (Math.abs(one.y - spot.y) < Math.abs(best.y - spot.y) ? one : best);
@@ -123,17 +144,39 @@ export function PathPicture({ paths, types, total, room, name }) {
   return (
     <figure class="picture">
       <div class="canvas" tabindex={width > room + 1 ? 0 : undefined} role="region" aria-label="Drawing of the paths">
-        <svg ref={picture} viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group"
-          class={`paths ${pointed ? "focused" : ""}`} aria-label={`${paths.length} paths in ${columns.length} columns; arrow keys move between nodes`}>
+        <svg
+          ref={picture}
+          viewBox={`0 0 ${width} ${height}`}
+          width={width}
+          height={height}
+          role="group"
+          class={`paths ${pointed ? "focused" : ""}`}
+          aria-label={`${paths.length} paths in ${columns.length} columns; arrow keys move between nodes`}
+        >
           {columns.map((column, position) => (
-            <text key={position} class="heading" x={columnWidth * (position + 0.5)} y={20}>{shown(column[0].node.node_type, Math.floor(columnWidth / LETTER))}</text>
+            <text key={position} class="heading" x={columnWidth * (position + 0.5)} y={20}>
+              {shown(column[0].node.node_type, Math.floor(columnWidth / LETTER))}
+            </text>
           ))}
-          {lines.map((line) => <Line key={line.key} line={line} box={box} total={total} kind={kind(line)} point={point} />)}
+          {lines.map((line) => (
+            <Line key={line.key} line={line} box={box} total={total} kind={kind(line)} point={point} />
+          ))}
           {spots.map((spot) => (
-            <g key={spot.key} data-key={spot.key} class={`spot t${types.indexOf(spot.node.node_type) % 8} ${kind(spot)}`} role="link"
-              tabindex={spot.key === reachable ? 0 : -1} aria-label={spotText(spot, total)} transform={`translate(${spot.x} ${spot.y})`}
-              onPointerEnter={() => point(spot)} onPointerLeave={() => point(null)} onFocus={() => point(spot)} onBlur={() => point(null)}
-              onClick={() => change(atNode(spot.node))} onKeyDown={onKeyDown(spot)}>
+            <g
+              key={spot.key}
+              data-key={spot.key}
+              class={`spot t${types.indexOf(spot.node.node_type) % 8} ${kind(spot)}`}
+              role="link"
+              tabindex={spot.key === reachable ? 0 : -1}
+              aria-label={spotText(spot, total)}
+              transform={`translate(${spot.x} ${spot.y})`}
+              onPointerEnter={() => point(spot)}
+              onPointerLeave={() => point(null)}
+              onFocus={() => point(spot)}
+              onBlur={() => point(null)}
+              onClick={() => change(atNode(spot.node))}
+              onKeyDown={onKeyDown(spot)}
+            >
               <title>{spotText(spot, total)}</title>
               <rect x={-box / 2} y={-BOX / 2} width={box} height={BOX} rx="6" />
               <text y="4">{shown(labelOf(spot.node), Math.max(4, Math.floor((box - 8) / LETTER)))}</text>
@@ -142,8 +185,16 @@ export function PathPicture({ paths, types, total, room, name }) {
         </svg>
       </div>
       <figcaption class="details quiet">
-        <span>{pointed ? (pointed.from ? lineText(pointed, total) : spotText(pointed, total)) : "Point at a node or a line, or use Tab and the arrow keys; choose a node to go there."}</span>
-        <button type="button" class="save-svg" onClick={save}>SVG</button>
+        <span>
+          {pointed
+            ? pointed.from
+              ? lineText(pointed, total)
+              : spotText(pointed, total)
+            : "Point at a node or a line, or use Tab and the arrow keys; choose a node to go there."}
+        </span>
+        <button type="button" class="save-svg" onClick={save}>
+          SVG
+        </button>
       </figcaption>
     </figure>
   );
@@ -154,15 +205,20 @@ function Line({ line, box, total, kind, point }) {
   const middle = (x0 + x1) / 2;
   const thick = 1 + (MAX_THICKNESS - 1) * (total ? Math.min(1, line.share / total) : 0);
   return (
-    <path class={`line ${kind}`} d={`M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`} stroke-width={thick.toFixed(2)}
-      onPointerEnter={() => point(line)} onPointerLeave={() => point(null)}>
+    <path
+      class={`line ${kind}`}
+      d={`M${x0} ${y0}C${middle} ${y0} ${middle} ${y1} ${x1} ${y1}`}
+      stroke-width={thick.toFixed(2)}
+      onPointerEnter={() => point(line)}
+      onPointerLeave={() => point(null)}
+    >
       <title>{lineText(line, total)}</title>
     </path>
   );
 }
 
 /** Return a drawing as a standalone SVG file, with the computed styles inlined, and where it is from. */
-export function toFile(picture, background) {
+function toFile(picture, background) {
   const copy = picture.cloneNode(true);
   const [from, to] = [picture, copy].map((root) => [...root.querySelectorAll("path, rect, text, circle, line")]);
   from.forEach((element, index) => {
@@ -172,7 +228,12 @@ export function toFile(picture, background) {
   copy.querySelectorAll("[tabindex]").forEach((element) => element.removeAttribute("tabindex"));
   const element = (tag) => document.createElementNS("http://www.w3.org/2000/svg", tag);
   const paper = element("rect");
-  for (const [key, value] of [["width", "100%"], ["height", "100%"], ["fill", background]]) paper.setAttribute(key, value);
+  for (const [key, value] of [
+    ["width", "100%"],
+    ["height", "100%"],
+    ["fill", background],
+  ])
+    paper.setAttribute(key, value);
   const origin = element("desc");
   origin.textContent = `${document.title}, ${location.href}, ${new Date().toISOString()}`;
   copy.prepend(origin, paper);

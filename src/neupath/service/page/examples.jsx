@@ -5,7 +5,19 @@ import { NodeBox } from "./box.jsx";
 import { JobRun } from "./jobs.jsx";
 import { graphPath, post, useAnswer } from "./requests.js";
 import { atNode, change, linkTo } from "./store.js";
-import { announce, article, Bar, count, isolated, labelOf, NodeName, Problem, score, shown, Waiting } from "./words.jsx";
+import {
+  announce,
+  article,
+  Bar,
+  count,
+  isolated,
+  labelOf,
+  NodeName,
+  Problem,
+  score,
+  shown,
+  Waiting,
+} from "./words.jsx";
 
 const ENOUGH = 3;
 const MAX_ROWS = 200;
@@ -25,7 +37,7 @@ export function marksOf(state, type) {
 }
 
 /** Add pairs, or give those that are there another score; a score of null removes one. */
-export function addPairs(state, type, added) {
+function addPairs(state, type, added) {
   const pairs = new Map(pairsOf(state, type).map((pair) => [keyOf(pair), pair]));
   for (const [query, target, value] of added) {
     if (value === null) pairs.delete(keyOf([query, target]));
@@ -36,14 +48,17 @@ export function addPairs(state, type, added) {
 
 export function markHit(state, type, hit, value) {
   addPairs(state, type, [[state.query, hit.id, value]]);
-  announce(`${labelOf(hit)} ${value === null ? "is no longer marked" : value ? "is marked as similar" : "is marked as not similar"}`);
+  announce(
+    `${labelOf(hit)} ${value === null ? "is no longer marked" : value ? "is marked as similar" : "is marked as not similar"}`,
+  );
 }
 
 function inferBody(type, pairs, suggest) {
   return { pairs: pairs.map(([query, target, value]) => ({ query, target, score: value })), node_type: type, suggest };
 }
 
-const mixOf = (result) => result.metapaths.map(({ metapath, weight }) => ({ measure: result.measure, metapath, weight }));
+const mixOf = (result) =>
+  result.metapaths.map(({ metapath, weight }) => ({ measure: result.measure, metapath, weight }));
 
 /** What the marks are, and the button that ranks by them; above the hits. */
 export function MarksBar({ state, type, node }) {
@@ -56,7 +71,11 @@ export function MarksBar({ state, type, node }) {
     controller.current = new AbortController();
     setRun({ isRunning: true, error: null });
     try {
-      const result = await post(graphPath(state.graph, "/infer"), { ...inferBody(type, pairs, 0), max_length: 4 }, controller.current.signal);
+      const result = await post(
+        graphPath(state.graph, "/infer"),
+        { ...inferBody(type, pairs, 0), max_length: 4 },
+        controller.current.signal,
+      );
       setRun({ isRunning: false, error: null });
       change({ mix: mixOf(result), model: null, target: null, group: null, by: null });
     } catch (error) {
@@ -73,11 +92,31 @@ export function MarksBar({ state, type, node }) {
         {state.mix && <span class="quiet"> · ranked by your examples</span>}
       </p>
       <div class="row wrap">
-        {missing <= 0 && <button type="button" class="main" id="rerank" disabled={run.isRunning} onClick={rerank}>{run.isRunning ? "Ranking …" : state.mix ? "Re-rank again" : "Re-rank by your examples"}</button>}
-        {state.mix && <button type="button" id="undo-rank" onClick={() => change({ mix: null, target: null, ...(state.path ? {} : atNode({ ...node, node_type: type })) })}>Undo</button>}
-        <a class="button" href={linkTo({ view: "examples" })}>Details</a>
+        {missing <= 0 && (
+          <button type="button" class="main" id="rerank" disabled={run.isRunning} onClick={rerank}>
+            {run.isRunning ? "Ranking …" : state.mix ? "Re-rank again" : "Re-rank by your examples"}
+          </button>
+        )}
+        {state.mix && (
+          <button
+            type="button"
+            id="undo-rank"
+            onClick={() =>
+              change({ mix: null, target: null, ...(state.path ? {} : atNode({ ...node, node_type: type })) })
+            }
+          >
+            Undo
+          </button>
+        )}
+        <a class="button" href={linkTo({ view: "examples" })}>
+          Details
+        </a>
       </div>
-      {run.error && <Problem error={run.error}>{run.error.status === 504 && <a href={linkTo({ view: "examples" })}>Infer as a job</a>}</Problem>}
+      {run.error && (
+        <Problem error={run.error}>
+          {run.error.status === 504 && <a href={linkTo({ view: "examples" })}>Infer as a job</a>}
+        </Problem>
+      )}
     </div>
   );
 }
@@ -91,7 +130,9 @@ export function ExamplesPage({ state, schema, types }) {
   return (
     <div class="examples">
       <section aria-labelledby="examples-title">
-        <h1 id="examples-title" tabindex={-1}>By example</h1>
+        <h1 id="examples-title" tabindex={-1}>
+          By example
+        </h1>
         <p class="quiet">Say how similar some pairs are, from 0 to 1. What explains your scores becomes a search.</p>
         <PairList state={state} type={type} pairs={pairs} />
         <AddPair key={`${state.graph} ${type}`} state={state} type={type} types={types} linked={linked} />
@@ -108,7 +149,11 @@ export function ExamplesPage({ state, schema, types }) {
 /** Look up the names of the nodes of pairs. */
 function useNames(graph, type, pairs) {
   const ids = [...new Set(pairs.slice(0, MAX_ROWS).flatMap(([query, target]) => [String(query), String(target)]))];
-  const { data } = useAnswer(ids.length ? ["names", graph, type, ids] : null, (signal) => post(graphPath(graph, "/nodes"), { node_type: type, ids }, signal), `${graph} ${type}`);
+  const { data } = useAnswer(
+    ids.length ? ["names", graph, type, ids] : null,
+    (signal) => post(graphPath(graph, "/nodes"), { node_type: type, ids }, signal),
+    `${graph} ${type}`,
+  );
   const names = new Map();
   data?.nodes.forEach((node) => node && names.set(String(node.id), node));
   return (id) => names.get(String(id)) ?? { node_type: type, id, name: null };
@@ -116,17 +161,30 @@ function useNames(graph, type, pairs) {
 
 function PairList({ state, type, pairs }) {
   const nodeOf = useNames(state.graph, type, pairs);
-  if (!pairs.length) return <p class="empty" id="pairs">No pairs yet. Add some here, or mark hits of a search with ✓ and ✕.</p>;
+  if (!pairs.length)
+    return (
+      <p class="empty" id="pairs">
+        No pairs yet. Add some here, or mark hits of a search with ✓ and ✕.
+      </p>
+    );
   const others = pairs.length - MAX_ROWS;
   return (
     <div id="pairs">
       <ol class="pairs">
         {pairs.slice(0, MAX_ROWS).map(([query, target, value]) => (
-          <Pair key={keyOf([query, target])} query={nodeOf(query)} target={nodeOf(target)} value={value} set={(next) => addPairs(state, type, [[query, target, next]])} />
+          <Pair
+            key={keyOf([query, target])}
+            query={nodeOf(query)}
+            target={nodeOf(target)}
+            value={value}
+            set={(next) => addPairs(state, type, [[query, target, next]])}
+          />
         ))}
       </ol>
       {others > 0 && <p class="quiet">and {count(others, "other pair")}</p>}
-      <button type="button" id="remove-all" onClick={() => change({ pairs: [] })}>Remove all</button>
+      <button type="button" id="remove-all" onClick={() => change({ pairs: [] })}>
+        Remove all
+      </button>
     </div>
   );
 }
@@ -135,9 +193,19 @@ function Pair({ query, target, value, set }) {
   const label = `${isolated(labelOf(query), 60)} and ${isolated(labelOf(target), 60)}`;
   return (
     <li class="pair">
-      <span class="who"><a href={linkTo(atNode(query))}><NodeName node={query} most={60} withId={false} /></a> <span class="link">and</span> <a href={linkTo(atNode(target))}><NodeName node={target} most={60} withId={false} /></a></span>
+      <span class="who">
+        <a href={linkTo(atNode(query))}>
+          <NodeName node={query} most={60} withId={false} />
+        </a>{" "}
+        <span class="link">and</span>{" "}
+        <a href={linkTo(atNode(target))}>
+          <NodeName node={target} most={60} withId={false} />
+        </a>
+      </span>
       <ScoreField value={value} label={label} set={set} />
-      <button type="button" aria-label={`Remove ${label}`} title="Remove" onClick={() => set(null)}>✕</button>
+      <button type="button" aria-label={`Remove ${label}`} title="Remove" onClick={() => set(null)}>
+        ✕
+      </button>
     </li>
   );
 }
@@ -147,8 +215,24 @@ const clamp = (text) => Math.min(1, Math.max(0, Number(text) || 0));
 function ScoreField({ value, label, set }) {
   return (
     <span class="scoring">
-      <input type="range" min="0" max="1" step="0.01" value={value} aria-label={`Score of ${label}`} onChange={(event) => set(clamp(event.target.value))} />
-      <input type="number" min="0" max="1" step="any" value={value} aria-label={`Score of ${label} as a number`} onChange={(event) => set(clamp(event.target.value))} />
+      <input
+        type="range"
+        min="0"
+        max="1"
+        step="0.01"
+        value={value}
+        aria-label={`Score of ${label}`}
+        onChange={(event) => set(clamp(event.target.value))}
+      />
+      <input
+        type="number"
+        min="0"
+        max="1"
+        step="any"
+        value={value}
+        aria-label={`Score of ${label} as a number`}
+        onChange={(event) => set(clamp(event.target.value))}
+      />
     </span>
   );
 }
@@ -162,23 +246,48 @@ function AddPair({ state, type, types, linked }) {
     setTarget(null);
   };
   const box = (id, label, node, set) => (
-    <div class="field"><span class="label" aria-hidden="true">{label}</span>
-      <NodeBox id={id} graph={state.graph} types={types} only={type} label={label} placeholder={`Name or id of ${article(type)} ${shown(type, 30)}`} value={node ? labelOf(node) : ""} onNode={set} /></div>
+    <div class="field">
+      <span class="label" aria-hidden="true">
+        {label}
+      </span>
+      <NodeBox
+        id={id}
+        graph={state.graph}
+        types={types}
+        only={type}
+        label={label}
+        placeholder={`Name or id of ${article(type)} ${shown(type, 30)}`}
+        value={node ? labelOf(node) : ""}
+        onNode={set}
+      />
+    </div>
   );
   return (
     <div class="add-pair">
-      <h3>Add a pair</h3>
+      <h2>Add a pair</h2>
       {linked.length > 1 && (
-        <label class="small">Type{" "}
+        <label class="small">
+          Type{" "}
           <select id="pair-type" value={type} onChange={(event) => change({ type: event.target.value, pairs: [] })}>
-            {linked.map((one) => <option key={one} value={one}>{shown(one, 40)}</option>)}
+            {linked.map((one) => (
+              <option key={one} value={one}>
+                {shown(one, 40)}
+              </option>
+            ))}
           </select>
         </label>
       )}
-      <div class="two">{box("pair-query", "First", query, setQuery)}{box("pair-target", "Second", target, setTarget)}</div>
+      <div class="two">
+        {box("pair-query", "First", query, setQuery)}
+        {box("pair-target", "Second", target, setTarget)}
+      </div>
       <div class="row wrap">
-        <button type="button" id="add-similar" disabled={!isReady} onClick={() => add(1)}>✓ similar</button>
-        <button type="button" id="add-different" disabled={!isReady} onClick={() => add(0)}>✕ not similar</button>
+        <button type="button" id="add-similar" disabled={!isReady} onClick={() => add(1)}>
+          ✓ similar
+        </button>
+        <button type="button" id="add-different" disabled={!isReady} onClick={() => add(0)}>
+          ✕ not similar
+        </button>
       </div>
     </div>
   );
@@ -186,21 +295,28 @@ function AddPair({ state, type, types, linked }) {
 
 // ---- Pasting --------------------------------------------------------------------------------------
 /** Split a line of CSV or TSV into fields; quotes hold commas. */
-export function fieldsOf(line) {
+function fieldsOf(line) {
   if (line.includes("\t")) return line.split("\t").map((field) => field.trim());
-  const fields = [...line.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|$)/g)].map((match) => (match[1] !== undefined ? match[1].replaceAll('""', '"') : match[2].trim()));
+  const fields = [...line.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|$)/g)].map((match) =>
+    match[1] !== undefined ? match[1].replaceAll('""', '"') : match[2].trim(),
+  );
   return line.endsWith(",") ? fields : fields.slice(0, -1);
 }
 
 /** Read lines of query, target and score; names may hold commas, so each line has one or several readings. */
-export function readLines(text) {
-  const lines = text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line && !/^query\s*[,\t]\s*target/i.test(line)); // prettier-ignore
+function readLines(text) {
+  const lines = text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line && !/^query\s*[,\t]\s*target/i.test(line));
   return lines.map((line) => {
     const fields = fieldsOf(line);
     const last = Number(fields.at(-1));
     const isScored = fields.length > 2 && fields.at(-1) !== "" && Number.isFinite(last);
     const names = isScored ? fields.slice(0, -1) : fields;
-    const readings = names.slice(1).map((_, place) => [names.slice(0, place + 1).join(", "), names.slice(place + 1).join(", ")]);
+    const readings = names
+      .slice(1)
+      .map((_, place) => [names.slice(0, place + 1).join(", "), names.slice(place + 1).join(", ")]);
     return { line, value: isScored ? last : 1, readings: readings.filter(([a, b]) => a && b) };
   });
 }
@@ -226,7 +342,9 @@ async function preview(graph, type, text, signal) {
 function PastePairs({ state, type }) {
   const [text, setText] = useState("");
   const [asked, setAsked] = useState(null);
-  const { data, error } = useAnswer(asked ? ["preview", state.graph, type, asked] : null, (signal) => preview(state.graph, type, asked, signal));
+  const { data, error } = useAnswer(asked ? ["preview", state.graph, type, asked] : null, (signal) =>
+    preview(state.graph, type, asked, signal),
+  );
   const good = data?.filter((row) => row.pair) ?? [];
   const bad = data?.filter((row) => !row.pair) ?? [];
   const upload = async (event) => {
@@ -237,30 +355,58 @@ function PastePairs({ state, type }) {
     setAsked(content);
   };
   const add = () => {
-    addPairs(state, type, good.map(({ pair: [query, target, value] }) => [query.id, target.id, value]));
+    addPairs(
+      state,
+      type,
+      good.map(({ pair: [query, target, value] }) => [query.id, target.id, value]),
+    );
     setText("");
     setAsked(null);
   };
   return (
     <details class="paste">
       <summary>Paste or upload many</summary>
-      <label for="paste" class="quiet">One pair per line: query, target and score, as CSV or with tabs. Without a score, the pair is similar.</label>
-      <textarea id="paste" rows={5} spellcheck={false} placeholder="query,target,score" value={text} onInput={(event) => setText(event.target.value)} />
+      <label for="paste" class="quiet">
+        One pair per line: query, target and score, as CSV or with tabs. Without a score, the pair is similar.
+      </label>
+      <textarea
+        id="paste"
+        rows={5}
+        spellcheck={false}
+        placeholder="query,target,score"
+        value={text}
+        onInput={(event) => setText(event.target.value)}
+      />
       <div class="row wrap">
-        <button type="button" id="paste-check" disabled={!text.trim()} onClick={() => setAsked(text)}>Look them up</button>
-        <label class="button file">Upload a file<input type="file" accept=".csv,.tsv,.txt" onChange={upload} /></label>
+        <button type="button" id="paste-check" disabled={!text.trim()} onClick={() => setAsked(text)}>
+          Look them up
+        </button>
+        <label class="button file">
+          Upload a file
+          <input type="file" accept=".csv,.tsv,.txt" onChange={upload} />
+        </label>
       </div>
       {error && <Problem error={error} />}
       {data && (
         <div class="preview" role="status">
-          <p>{count(good.length, "pair")} found{bad.length ? `, ${count(bad.length)} not` : ""}.</p>
+          <p>
+            {count(good.length, "pair")} found{bad.length ? `, ${count(bad.length)} not` : ""}.
+          </p>
           {bad.length > 0 && (
             <ul class="quiet">
-              {bad.slice(0, 8).map((row, place) => <li key={place}>{row.isPair ? `No ${type} is called ${row.missing.map((name) => `“${shown(name, 40)}”`).join(" or ")}.` : `“${shown(row.line, 60)}” is no pair.`}</li>)}
+              {bad.slice(0, 8).map((row, place) => (
+                <li key={place}>
+                  {row.isPair
+                    ? `No ${type} is called ${row.missing.map((name) => `“${shown(name, 40)}”`).join(" or ")}.`
+                    : `“${shown(row.line, 60)}” is no pair.`}
+                </li>
+              ))}
               {bad.length > 8 && <li>and {count(bad.length - 8)} more</li>}
             </ul>
           )}
-          <button type="button" class="main" id="paste-add" disabled={!good.length} onClick={add}>Add {count(good.length, "pair")}</button>
+          <button type="button" class="main" id="paste-add" disabled={!good.length} onClick={add}>
+            Add {count(good.length, "pair")}
+          </button>
         </div>
       )}
     </details>
@@ -285,9 +431,22 @@ function Inferred({ state, type, pairs }) {
     <div id="inferred" aria-busy={isLoading} class={isStale ? "stale" : ""}>
       {isLoading && <Waiting text="Looking for meta-paths that explain the pairs" />}
       {error && error.status !== 504 && fromJob.key !== key && <Problem error={error} />}
-      {result && <Result result={result} state={state} type={type} pairs={pairs} skip={(pair) => setSkipped([...skipped, pair])} />}
-      <JobRun key={key} request={job} label={isMany || error?.status === 504 ? "Infer as a job" : "Search thoroughly, as a job"} isMain={isMany}
-        onResult={(found) => setFromJob({ key, result: found })} />
+      {result && (
+        <Result
+          result={result}
+          state={state}
+          type={type}
+          pairs={pairs}
+          skip={(pair) => setSkipped([...skipped, pair])}
+        />
+      )}
+      <JobRun
+        key={key}
+        request={job}
+        label={isMany || error?.status === 504 ? "Infer as a job" : "Search thoroughly, as a job"}
+        isMain={isMany}
+        onResult={(found) => setFromJob({ key, result: found })}
+      />
     </div>
   );
 }
@@ -300,9 +459,19 @@ function Result({ result, state, type, pairs, skip }) {
     <>
       <p class="verdict">{verdictWords(result, pairs)}</p>
       <ul class="weights" aria-label="Inferred meta-paths">
-        {result.metapaths.map((part) => <li key={part.metapath}><span class="name">{shown(part.metapath, 120)}</span><Bar share={part.weight / most} /><span class="score">{score(part.weight)}</span></li>)}
+        {result.metapaths.map((part) => (
+          <li key={part.metapath}>
+            <span class="name">{shown(part.metapath, 120)}</span>
+            <Bar share={part.weight / most} />
+            <span class="score">{score(part.weight)}</span>
+          </li>
+        ))}
       </ul>
-      <p><a class="button main" id="open-search" href={open}>Search by these examples</a></p>
+      <p>
+        <a class="button main" id="open-search" href={open}>
+          Search by these examples
+        </a>
+      </p>
       <Suggestion result={result} state={state} type={type} pairs={pairs} skip={skip} />
       <details class="statistics">
         <summary>Details</summary>
@@ -315,7 +484,12 @@ function Result({ result, state, type, pairs, skip }) {
 /** Say without statistics how well a result explains the pairs. */
 function verdictWords(result, pairs) {
   const fit = result.auc ?? result.r2 ?? 0;
-  const words = fit > 0.95 ? "explains your examples" : fit > 0.7 ? "explains your examples in part" : "hardly explains your examples";
+  const words =
+    fit > 0.95
+      ? "explains your examples"
+      : fit > 0.7
+        ? "explains your examples in part"
+        : "hardly explains your examples";
   const few = pairs.length < 6 ? " With so few, others may do so too: mark more to be sure." : "";
   return `${result.metapaths.length === 1 ? "One meta-path" : "A mixture of meta-paths"} ${words}.${few}`;
 }
@@ -325,16 +499,35 @@ function Suggestion({ result, state, type, pairs, skip }) {
   const known = new Set(pairs.flatMap(([query, target]) => [String(query), String(target)]));
   const next = result.suggestions.find((one) => known.has(String(one.query)) || known.has(String(one.target)));
   if (!next) return null;
-  const [query, target] = [{ id: next.query, name: next.query_name }, { id: next.target, name: next.target_name }];
+  const [query, target] = [
+    { id: next.query, name: next.query_name },
+    { id: next.target, name: next.target_name },
+  ];
   const label = (value) => () => addPairs(state, type, [[next.query, next.target, value]]);
   return (
     <div class="suggested">
       <h3>Would help most</h3>
-      <p>Are <b><bdi>{shown(labelOf(query), 60)}</bdi></b> and <b><bdi>{shown(labelOf(target), 60)}</bdi></b> similar?</p>
+      <p>
+        Are{" "}
+        <b>
+          <bdi>{shown(labelOf(query), 60)}</bdi>
+        </b>{" "}
+        and{" "}
+        <b>
+          <bdi>{shown(labelOf(target), 60)}</bdi>
+        </b>{" "}
+        similar?
+      </p>
       <div class="row wrap">
-        <button type="button" onClick={label(1)}>✓ similar</button>
-        <button type="button" onClick={label(0)}>✕ not similar</button>
-        <button type="button" id="skip-next" onClick={() => skip([next.query, next.target])}>Another</button>
+        <button type="button" onClick={label(1)}>
+          ✓ similar
+        </button>
+        <button type="button" onClick={label(0)}>
+          ✕ not similar
+        </button>
+        <button type="button" id="skip-next" onClick={() => skip([next.query, next.target])}>
+          Another
+        </button>
       </div>
     </div>
   );
@@ -342,21 +535,49 @@ function Suggestion({ result, state, type, pairs, skip }) {
 
 function Statistics({ result }) {
   const { tried, candidates, stopped } = result.searched;
-  const rows = [["Measure", result.measure], ["RMSE", result.rmse], ["R²", result.r2], ["AUC", result.auc], ["Held-out RMSE", result.held_out_rmse],
-    ["Held-out R²", result.held_out_r2], ["Held-out AUC", result.held_out_auc]].filter(([, value]) => value !== null && value !== undefined); // prettier-ignore
+  const rows = [
+    ["Measure", result.measure],
+    ["RMSE", result.rmse],
+    ["R²", result.r2],
+    ["AUC", result.auc],
+    ["Held-out RMSE", result.held_out_rmse],
+    ["Held-out R²", result.held_out_r2],
+    ["Held-out AUC", result.held_out_auc],
+  ].filter(([, value]) => value !== null && value !== undefined);
   return (
     <>
       <p class="quiet">{shown(result.verdict.slice(0, 1).toUpperCase() + result.verdict.slice(1), 400)}.</p>
-      <dl class="fit">{rows.map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{typeof value === "number" ? score(value) : value}</dd></div>)}</dl>
-      <p class="quiet">{count(tried)} of {count(candidates, "meta-path")} tried{stopped ? `; stopped because ${shown(stopped, 120)}` : ""}.</p>
+      <dl class="fit">
+        {rows.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{typeof value === "number" ? score(value) : value}</dd>
+          </div>
+        ))}
+      </dl>
+      <p class="quiet">
+        {count(tried)} of {count(candidates, "meta-path")} tried
+        {stopped ? `; stopped because ${shown(stopped, 120)}` : ""}.
+      </p>
       {result.metapaths.some((part) => part.low !== null && part.low !== undefined) && (
-        <ul class="quiet">{result.metapaths.map((part) => <li key={part.metapath}>{shown(part.metapath, 80)}: weight between {score(part.low)} and {score(part.high)}</li>)}</ul>
+        <ul class="quiet">
+          {result.metapaths.map((part) => (
+            <li key={part.metapath}>
+              {shown(part.metapath, 80)}: weight between {score(part.low)} and {score(part.high)}
+            </li>
+          ))}
+        </ul>
       )}
       {result.alternatives.length > 0 && (
         <>
           <h3>Explain the pairs equally well</h3>
           <ol class="alternatives">
-            {result.alternatives.map((other, place) => <li key={place}>{other.measure}: {other.metapaths.map((part) => `${score(part.weight)} × ${shown(part.metapath, 80)}`).join(" + ")}</li>)}
+            {result.alternatives.map((other, place) => (
+              <li key={place}>
+                {other.measure}:{" "}
+                {other.metapaths.map((part) => `${score(part.weight)} × ${shown(part.metapath, 80)}`).join(" + ")}
+              </li>
+            ))}
           </ol>
         </>
       )}

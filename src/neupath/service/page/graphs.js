@@ -2,7 +2,7 @@
 
 import { get, getCached, graphPath, post } from "./requests.js";
 
-export const LEAST_HITS = 100; // hits to count ties and draw the histogram from, whatever is listed
+const LEAST_HITS = 100; // hits to count ties and draw the histogram from, whatever is listed
 
 /** Read the graphs, measures and models of the service. */
 export async function readServed() {

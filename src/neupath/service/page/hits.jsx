@@ -7,7 +7,7 @@ const MOVE = { duration: 420, easing: "cubic-bezier(.2,.7,.2,1)" };
 const FEW_TIES = 3;
 
 /** Give each hit the rank that it shares with hits of the same score, and how many those are. */
-export function withTies(hits) {
+function withTies(hits) {
   const sizes = new Map();
   for (const hit of hits) sizes.set(hit.score, (sizes.get(hit.score) ?? 0) + 1);
   let first = 1;
@@ -21,7 +21,8 @@ export function withTies(hits) {
 export function useMoves(subject, meaning, hits) {
   const memory = useRef({ subject: null, meaning: null, ranks: null, before: null }).current;
   if (hits && (memory.subject !== subject || memory.meaning !== meaning)) {
-    memory.before = memory.subject === subject && memory.ranks ? { meaning: memory.meaning, ranks: memory.ranks } : null;
+    memory.before =
+      memory.subject === subject && memory.ranks ? { meaning: memory.meaning, ranks: memory.ranks } : null;
     Object.assign(memory, { subject, meaning });
   }
   if (hits) memory.ranks = new Map(hits.map((hit) => [String(hit.id), hit.rank]));
@@ -58,9 +59,22 @@ export function HitList({ side, label, hits, k, chosen, before, marks, choose, m
   return (
     <ol id={`hits-${side}`} ref={list} class="hits" aria-label={label}>
       {ranked.flatMap((hit) => [
-        hit.isFirstTie && hit.ties >= FEW_TIES ? <TieHead key={`tie ${hit.shared}`} hit={hit} listed={hits.length} /> : null,
-        <Hit key={hit.id} hit={hit} best={best} isChosen={String(hit.id) === chosen} before={before} marked={marks?.get(String(hit.id))}
-          choose={choose} mark={mark} other={other} evidence={evidence?.get(String(hit.id))} isAmbiguous={names.get(labelOf(hit)) > 1} />,
+        hit.isFirstTie && hit.ties >= FEW_TIES ? (
+          <TieHead key={`tie ${hit.shared}`} hit={hit} listed={hits.length} />
+        ) : null,
+        <Hit
+          key={hit.id}
+          hit={hit}
+          best={best}
+          isChosen={String(hit.id) === chosen}
+          before={before}
+          marked={marks?.get(String(hit.id))}
+          choose={choose}
+          mark={mark}
+          other={other}
+          evidence={evidence?.get(String(hit.id))}
+          isAmbiguous={names.get(labelOf(hit)) > 1}
+        />,
       ])}
     </ol>
   );
@@ -71,7 +85,8 @@ function TieHead({ hit, listed }) {
   const isOpen = hit.shared + hit.ties - 1 === listed && listed >= 100;
   return (
     <li class="tie-head">
-      {isOpen ? `${count(hit.ties)} or more` : count(hit.ties)} tie at {score(hit.score)}; they are in the order of the graph
+      {isOpen ? `${count(hit.ties)} or more` : count(hit.ties)} tie at {score(hit.score)}; they are in the order of the
+      graph
     </li>
   );
 }
@@ -81,13 +96,25 @@ function Hit({ hit, best, isChosen, before, marked, choose, mark, other, evidenc
   return (
     <li class={`hit ${isChosen ? "chosen" : ""}`} data-id={hit.id}>
       <button type="button" class="open" aria-pressed={isChosen} onClick={() => choose(hit)}>
-        <span class="rank"><span aria-hidden="true">{hit.ties > 1 ? `=${hit.shared}` : hit.shared}</span><span class="unseen">{tie}{hit.shared}, </span></span>
+        <span class="rank">
+          <span aria-hidden="true">{hit.ties > 1 ? `=${hit.shared}` : hit.shared}</span>
+          <span class="unseen">
+            {tie}
+            {hit.shared},{" "}
+          </span>
+        </span>
         {before && <Move hit={hit} before={before} />}
         <span class="who">
-          <bdi class="name" title={shown(labelOf(hit), 400)}>{shown(labelOf(hit), 160)}</bdi>
+          <bdi class="name" title={shown(labelOf(hit), 400)}>
+            {shown(labelOf(hit), 160)}
+          </bdi>
           {isNamed(hit) && <bdi class={`id ${isAmbiguous ? "needed" : ""}`}>{shown(hit.id, 160)}</bdi>}
         </span>
-        {evidence !== undefined && <span class="p-value" title="Probability of such a score by chance, given the degrees">p {evidence < 0.001 ? "< 0.001" : evidence.toFixed(3)}</span>}
+        {evidence !== undefined && (
+          <span class="p-value" title="Probability of such a score by chance, given the degrees">
+            p {evidence < 0.001 ? "< 0.001" : evidence.toFixed(3)}
+          </span>
+        )}
         <Bar share={best > 0 ? hit.score / best : 0} />
         <span class="score">{score(hit.score)}</span>
         {other && <Elsewhere rank={other.get(String(hit.id))} />}
@@ -105,8 +132,14 @@ function Hit({ hit, best, isChosen, before, marked, choose, mark, other, evidenc
 function Mark({ hit, value, sign, words, marked, mark }) {
   const isMarked = marked === value;
   return (
-    <button type="button" class={value ? "yes" : "no"} aria-pressed={isMarked} title={words}
-      aria-label={`Mark ${isolated(labelOf(hit), 80)} as ${words}`} onClick={() => mark(hit, isMarked ? null : value)}>
+    <button
+      type="button"
+      class={value ? "yes" : "no"}
+      aria-pressed={isMarked}
+      title={words}
+      aria-label={`Mark ${isolated(labelOf(hit), 80)} as ${words}`}
+      onClick={() => mark(hit, isMarked ? null : value)}
+    >
       {sign}
     </button>
   );
@@ -116,16 +149,29 @@ function Move({ hit, before }) {
   const rank = before.ranks.get(String(hit.id));
   const by = rank === undefined ? null : rank - hit.rank;
   const [text, label, kind] =
-    by === null ? ["new", "new in the list", "new"]
-    : by > 0 ? [`▲${by}`, `moved up ${count(by, "rank")}`, "up"]
-    : by < 0 ? [`▼${-by}`, `moved down ${count(-by, "rank")}`, "down"]
-    : ["=", "same rank", "still"]; // prettier-ignore
-  return <span class={`move ${kind}`} title={label}><span aria-hidden="true">{text}</span><span class="unseen">{label}, </span></span>;
+    by === null
+      ? ["new", "new in the list", "new"]
+      : by > 0
+        ? [`▲${by}`, `moved up ${count(by, "rank")}`, "up"]
+        : by < 0
+          ? [`▼${-by}`, `moved down ${count(-by, "rank")}`, "down"]
+          : ["=", "same rank", "still"];
+  return (
+    <span class={`move ${kind}`} title={label}>
+      <span aria-hidden="true">{text}</span>
+      <span class="unseen">{label}, </span>
+    </span>
+  );
 }
 
 function Elsewhere({ rank }) {
   const label = rank === undefined ? "not in the other list" : `rank ${rank} in the other list`;
-  return <span class="elsewhere" title={label}><span aria-hidden="true">{rank === undefined ? "–" : `↔${rank}`}</span><span class="unseen"> {label}</span></span>;
+  return (
+    <span class="elsewhere" title={label}>
+      <span aria-hidden="true">{rank === undefined ? "–" : `↔${rank}`}</span>
+      <span class="unseen"> {label}</span>
+    </span>
+  );
 }
 
 /** How many hits have which score, in ten bins. */
@@ -135,13 +181,21 @@ export function Histogram({ hits }) {
   const bins = Array(10).fill(0);
   for (const hit of hits) bins[high > low ? Math.min(9, Math.floor((10 * (hit.score - low)) / (high - low))) : 9] += 1;
   const most = Math.max(...bins);
-  const text = high > low ? `Scores of ${count(hits.length, "hit")}, from ${score(low)} to ${score(high)}` : `All ${count(hits.length, "hit")} score ${score(high)}`;
+  const text =
+    high > low
+      ? `Scores of ${count(hits.length, "hit")}, from ${score(low)} to ${score(high)}`
+      : `All ${count(hits.length, "hit")} score ${score(high)}`;
   return (
     <figure class="histogram">
       <svg viewBox="0 0 200 36" role="img" aria-label={`${text}; in ten equal steps: ${bins.join(", ")}`}>
-        {bins.map((number, place) => <rect key={place} x={place * 20 + 1} y={36 - (34 * number) / most} width={18} height={(34 * number) / most} />)}
+        {bins.map((number, place) => (
+          <rect key={place} x={place * 20 + 1} y={36 - (34 * number) / most} width={18} height={(34 * number) / most} />
+        ))}
       </svg>
-      <figcaption class="quiet">{text}{hits.length >= 100 ? ", the best" : ""}.</figcaption>
+      <figcaption class="quiet">
+        {text}
+        {hits.length >= 100 ? ", the best" : ""}.
+      </figcaption>
     </figure>
   );
 }

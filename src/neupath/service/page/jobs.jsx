@@ -5,13 +5,18 @@ import { get, getFile, post, runJob, useAnswer } from "./requests.js";
 import { announce, count, download, Problem, shown, Waiting } from "./words.jsx";
 
 const REFRESH = 2000;
-const WORK = { infer: "Inferring from examples", join: "Searching from every node", train: "Training a model",
-  whatif: "Looking for what would change it", significance: "Searching permuted graphs" }; // prettier-ignore
+const WORK = {
+  infer: "Inferring from examples",
+  join: "Searching from every node",
+  train: "Training a model",
+  whatif: "Looking for what would change it",
+  significance: "Searching permuted graphs",
+};
 
 const ONLY_HERE = new Set(["whatif", "significance"]); // nobody asks for their results later: cancelled when left
 
 /** Say in words how far a job is. */
-export function stateWords(job) {
+function stateWords(job) {
   const { done, total, text } = job.progress ?? {};
   const extent = total ? `, ${count(done)} of ${count(total)}` : "";
   if (job.state === "waiting") return "waiting for its turn";
@@ -25,7 +30,9 @@ function JobProgress({ job }) {
     <div class="job-progress" role="status">
       <p>{stateWords(job)} …</p>
       <progress aria-label="Progress" {...(total ? { max: total, value: done } : {})} />
-      <button type="button" class="cancel" onClick={() => post(`/jobs/${job.id}/cancel`)}>Cancel</button>
+      <button type="button" class="cancel" onClick={() => post(`/jobs/${job.id}/cancel`)}>
+        Cancel
+      </button>
     </div>
   );
 }
@@ -45,10 +52,14 @@ export function JobRun({ request, label, children, onResult = null, isMain = fal
     const { signal } = controller.current;
     setRun({ job: null, result: null, error: null, isRunning: true });
     try {
-      const result = await runJob(request, (job) => {
-        running.current = job.id;
-        setRun({ job, result: null, error: null, isRunning: true });
-      }, signal);
+      const result = await runJob(
+        request,
+        (job) => {
+          running.current = job.id;
+          setRun({ job, result: null, error: null, isRunning: true });
+        },
+        signal,
+      );
       running.current = null;
       setRun({ job: null, result, error: null, isRunning: false });
       announce(`${label}: done`);
@@ -59,7 +70,11 @@ export function JobRun({ request, label, children, onResult = null, isMain = fal
   };
   return (
     <div class="job-run">
-      {!run.isRunning && !run.result && <button type="button" class={isMain ? "main" : ""} onClick={start}>{label}</button>}
+      {!run.isRunning && !run.result && (
+        <button type="button" class={isMain ? "main" : ""} onClick={start}>
+          {label}
+        </button>
+      )}
       {run.isRunning && (run.job ? <JobProgress job={run.job} /> : <Waiting text="Starting the job" />)}
       {run.error && <Problem error={run.error} />}
       {run.result && children?.(run.result)}
@@ -83,20 +98,44 @@ export function JobsPage() {
   };
   return (
     <section aria-labelledby="jobs-title" class="jobs">
-      <h1 id="jobs-title" tabindex={-1}>Jobs</h1>
-      <p class="quiet">Work that takes long runs in a process of its own on the service. It goes on when you close this page.</p>
+      <h1 id="jobs-title" tabindex={-1}>
+        Jobs
+      </h1>
+      <p class="quiet">
+        Work that takes long runs in a process of its own on the service. It goes on when you close this page.
+      </p>
       {error && <Problem error={error} retry={retry} />}
-      {jobs && !jobs.length && <p class="empty">No jobs yet. A search offers “every node” as a job, an explanation offers “what if”.</p>}
+      {jobs && !jobs.length && (
+        <p class="empty">No jobs yet. A search offers “every node” as a job, an explanation offers “what if”.</p>
+      )}
       <ul class="job-list">
         {[...(jobs ?? [])].reverse().map((job) => (
           <li key={job.id} class={`job ${job.state}`}>
             <div class="grow">
-              <p><b>{job.kind}</b> on {shown(job.graph, 40)} <span class="id">{job.id}</span></p>
-              <p class="quiet">{stateWords(job)}{job.started && job.ended ? `, ${duration(job.ended - job.started)}` : ""}</p>
-              {(job.state === "running" || job.state === "waiting") && <progress aria-label={`Progress of ${job.kind} ${job.id}`} {...(job.progress?.total ? { max: job.progress.total, value: job.progress.done } : {})} />}
+              <p>
+                <b>{job.kind}</b> on {shown(job.graph, 40)} <span class="id">{job.id}</span>
+              </p>
+              <p class="quiet">
+                {stateWords(job)}
+                {job.started && job.ended ? `, ${duration(job.ended - job.started)}` : ""}
+              </p>
+              {(job.state === "running" || job.state === "waiting") && (
+                <progress
+                  aria-label={`Progress of ${job.kind} ${job.id}`}
+                  {...(job.progress?.total ? { max: job.progress.total, value: job.progress.done } : {})}
+                />
+              )}
             </div>
-            {job.state === "done" && <button type="button" onClick={() => save(job)}>Download</button>}
-            {(job.state === "running" || job.state === "waiting") && <button type="button" onClick={act(() => post(`/jobs/${job.id}/cancel`))}>Cancel</button>}
+            {job.state === "done" && (
+              <button type="button" onClick={() => save(job)}>
+                Download
+              </button>
+            )}
+            {(job.state === "running" || job.state === "waiting") && (
+              <button type="button" onClick={act(() => post(`/jobs/${job.id}/cancel`))}>
+                Cancel
+              </button>
+            )}
           </li>
         ))}
       </ul>

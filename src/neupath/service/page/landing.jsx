@@ -24,31 +24,82 @@ export function Landing({ state, graphs, schema, types, isNarrow }) {
   return (
     <div class="landing">
       <h1 tabindex={-1}>What is similar, and why?</h1>
-      {isPath && <p class="quiet">By {shown(state.path, 120)}: choose the node to start from. <a href={linkTo({ path: "" })}>Any meaning</a></p>}
-      <NodeBox id="query" graph={graph} types={types} big label={`Look up ${promptFor(schema)}`} placeholder="A name, an id, or part of one" onNode={(node) => change(isPath ? { ...atNode(node), path: state.path } : atNode(node))} onPath={(path) => change({ path: path.metapath })} />
+      {isPath && (
+        <p class="quiet">
+          By {shown(state.path, 120)}: choose the node to start from. <a href={linkTo({ path: "" })}>Any meaning</a>
+        </p>
+      )}
+      <NodeBox
+        id="query"
+        graph={graph}
+        types={types}
+        big
+        label={`Look up ${promptFor(schema)}`}
+        placeholder="A name, an id, or part of one"
+        onNode={(node) => change(isPath ? { ...atNode(node), path: state.path } : atNode(node))}
+        onPath={(path) => change({ path: path.metapath })}
+      />
       <div class="starters">
-        {interesting(schema).slice(0, MOST_TYPES).map((type) => {
-          const nodes = hubs?.nodes.filter((node) => node.node_type === type.node_type) ?? [];
-          return nodes.length > 0 && (
-            <div class="starter" key={type.node_type}>
-              <TypeChip type={type.node_type} types={types} />
-              <div class="chips">{nodes.map((node) => <a class="chip" key={node.id} href={linkTo(isPath ? { ...atNode(node), path: state.path } : atNode(node))} title={`${count(node.degree, "edge")}`}><bdi>{shown(labelOf(node), 36)}</bdi></a>)}</div>
-            </div>
-          );
-        })}
+        {interesting(schema)
+          .slice(0, MOST_TYPES)
+          .map((type) => {
+            const nodes = hubs?.nodes.filter((node) => node.node_type === type.node_type) ?? [];
+            return (
+              nodes.length > 0 && (
+                <div class="starter" key={type.node_type}>
+                  <TypeChip type={type.node_type} types={types} />
+                  <div class="chips">
+                    {nodes.map((node) => (
+                      <a
+                        class="chip"
+                        key={node.id}
+                        href={linkTo(isPath ? { ...atNode(node), path: state.path } : atNode(node))}
+                        title={`${count(node.degree, "edge")}`}
+                      >
+                        <bdi>{shown(labelOf(node), 36)}</bdi>
+                      </a>
+                    ))}
+                  </div>
+                </div>
+              )
+            );
+          })}
       </div>
       {recent.length > 0 && (
         <section class="recent" aria-labelledby="recent-title">
           <h2 id="recent-title">Recent searches</h2>
-          <ul>{recent.slice(0, 6).map((row) => <li key={row.address}><a href={row.address}>{shown(row.title, 120)}</a></li>)}</ul>
-          <button type="button" onClick={() => { forgetSearches(); notify(); }}>Forget them</button>
+          <ul>
+            {recent.slice(0, 6).map((row) => (
+              <li key={row.address}>
+                <a href={row.address}>{shown(row.title, 120)}</a>
+              </li>
+            ))}
+          </ul>
+          <button
+            type="button"
+            onClick={() => {
+              forgetSearches();
+              notify();
+            }}
+          >
+            Forget them
+          </button>
         </section>
       )}
       <section aria-labelledby="graph-title" class="about-graph">
         <h2 id="graph-title">{shown(graph, 60)}</h2>
-        {about && <p class="quiet">{count(about.nodes, "node")} of {count(schema.node_types.length, "type")}, {count(about.edges, "edge")} of {count(schema.relations.length, "relation")}{about.version === undefined ? "" : `, version ${about.version}`}</p>}
+        {about && (
+          <p class="quiet">
+            {count(about.nodes, "node")} of {count(schema.node_types.length, "type")}, {count(about.edges, "edge")} of{" "}
+            {count(schema.relations.length, "relation")}
+            {about.version === undefined ? "" : `, version ${about.version}`}
+          </p>
+        )}
         <SchemaPicture schema={schema} isNarrow={isNarrow} choose={(type) => change({ path: type, build: true })} />
-        <details><summary>All relations</summary><SchemaTable schema={schema} /></details>
+        <details>
+          <summary>All relations</summary>
+          <SchemaTable schema={schema} />
+        </details>
       </section>
     </div>
   );

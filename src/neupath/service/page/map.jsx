@@ -22,14 +22,24 @@ function placeHits(nodes, answers, query, width, height) {
   answers.forEach((answer, from) => {
     for (const hit of answer.hits.slice(0, NEAREST)) {
       const to = places.get(String(hit.id));
-      if (to !== undefined && to !== from) lines.set([from, to].sort((a, b) => a - b).join(), { source: Math.min(from, to), target: Math.max(from, to), score: hit.score });
+      if (to !== undefined && to !== from)
+        lines.set([from, to].sort((a, b) => a - b).join(), {
+          source: Math.min(from, to),
+          target: Math.max(from, to),
+          score: hit.score,
+        });
     }
   });
   const edges = [...lines.values()];
   const most = Math.max(1e-12, ...edges.map((edge) => edge.score));
   const spots = nodes.map((node, place) => ({ ...node, place, isQuery: String(node.id) === String(query) }));
   forceSimulation(spots)
-    .force("link", forceLink(edges).distance((edge) => 160 - 110 * (edge.score / most)).strength((edge) => 0.1 + 0.6 * (edge.score / most)))
+    .force(
+      "link",
+      forceLink(edges)
+        .distance((edge) => 160 - 110 * (edge.score / most))
+        .strength((edge) => 0.1 + 0.6 * (edge.score / most)),
+    )
     .force("charge", forceManyBody().strength(-190))
     .force("x", forceX(width / 2).strength(0.05))
     .force("y", forceY(height / 2).strength(0.08))
@@ -44,16 +54,30 @@ export function HitMap({ state, meaning, type, targetType, types, node, hits }) 
   const isOneType = type === targetType;
   const nodes = isOneType ? [{ ...node, score: null }, ...hits] : hits;
   const ids = nodes.map((one) => one.id);
-  const { data, error, retry } = useAnswer(isOneType ? ["map", state.graph, meaning, ids] : null, (signal) => readScores(state.graph, meaning, type, ids, signal));
+  const { data, error, retry } = useAnswer(isOneType ? ["map", state.graph, meaning, ids] : null, (signal) =>
+    readScores(state.graph, meaning, type, ids, signal),
+  );
   const room = useRoom();
   const height = Math.max(360, Math.min(560, room.width * 0.7));
-  const placed = useMemo(() => (data && room.width ? placeHits(nodes, data, node.id, room.width, height) : null), [data, room.width]);
+  const placed = useMemo(
+    () => (data && room.width ? placeHits(nodes, data, node.id, room.width, height) : null),
+    [data, room.width],
+  );
   return (
     <div ref={room.place}>
       {!isOneType && <p class="empty">A map needs hits of the type of the query.</p>}
       {error && <Problem error={error} retry={retry} />}
       {isOneType && !error && !placed && <Waiting text="Comparing the hits with each other" />}
-      {placed && <MapPicture placed={placed} width={room.width} height={height} state={state} hits={hits} colour={types.indexOf(targetType) % 8} />}
+      {placed && (
+        <MapPicture
+          placed={placed}
+          width={room.width}
+          height={height}
+          state={state}
+          hits={hits}
+          colour={types.indexOf(targetType) % 8}
+        />
+      )}
     </div>
   );
 }
@@ -65,26 +89,64 @@ function MapPicture({ placed, width, height, state, hits, colour }) {
   return (
     <figure class="hit-map">
       <div class="canvas">
-        <svg ref={picture} viewBox={`0 0 ${width} ${height}`} width={width} height={height} class="map" role="group" aria-label={`${count(spots.length - 1, "hit")} by their mutual scores`}>
+        <svg
+          ref={picture}
+          viewBox={`0 0 ${width} ${height}`}
+          width={width}
+          height={height}
+          class="map"
+          role="group"
+          aria-label={`${count(spots.length - 1, "hit")} by their mutual scores`}
+        >
           {edges.map((edge) => (
-            <line key={`${edge.source.place} ${edge.target.place}`} class="line" x1={edge.source.x} y1={edge.source.y} x2={edge.target.x} y2={edge.target.y} stroke-width={0.5 + 4 * (edge.score / most)}>
+            <line
+              key={`${edge.source.place} ${edge.target.place}`}
+              class="line"
+              x1={edge.source.x}
+              y1={edge.source.y}
+              x2={edge.target.x}
+              y2={edge.target.y}
+              stroke-width={0.5 + 4 * (edge.score / most)}
+            >
               <title>{`${labelOf(edge.source)} and ${labelOf(edge.target)}: ${score(edge.score)}`}</title>
             </line>
           ))}
           {spots.map((spot) => (
-            <g key={spot.place} role="button" tabindex={0} aria-pressed={String(spot.id) === state.target} transform={`translate(${spot.x} ${spot.y})`} data-id={spot.id}
-              class={`spot t${colour} ${String(spot.id) === state.target ? "chosen" : ""}`} onClick={() => choose(spot)}
-              aria-label={spot.isQuery ? `${shown(labelOf(spot), 80)}, the query` : `${shown(labelOf(spot), 80)}, rank ${spot.rank}, score ${score(spot.score)}`}
-              onKeyDown={(event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(spot))}>
+            <g
+              key={spot.place}
+              role="button"
+              tabindex={0}
+              aria-pressed={String(spot.id) === state.target}
+              transform={`translate(${spot.x} ${spot.y})`}
+              data-id={spot.id}
+              class={`spot t${colour} ${String(spot.id) === state.target ? "chosen" : ""}`}
+              onClick={() => choose(spot)}
+              aria-label={
+                spot.isQuery
+                  ? `${shown(labelOf(spot), 80)}, the query`
+                  : `${shown(labelOf(spot), 80)}, rank ${spot.rank}, score ${score(spot.score)}`
+              }
+              onKeyDown={(event) =>
+                (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose(spot))
+              }
+            >
               <title>{`${shown(labelOf(spot), 200)}${spot.isQuery ? "" : `: ${score(spot.score)}`}`}</title>
               <circle r={spot.isQuery ? 12 : 5 + 6 * (spot.score / (hits[0]?.score || 1))} />
-              <text y={spot.isQuery ? 26 : 21} class={spot.isQuery ? "centre" : ""}>{shown(labelOf(spot), 18)}</text>
+              <text y={spot.isQuery ? 26 : 21} class={spot.isQuery ? "centre" : ""}>
+                {shown(labelOf(spot), width < 500 && !spot.isQuery ? 9 : 18)}
+              </text>
             </g>
           ))}
         </svg>
       </div>
-      <figcaption class="details quiet"><span>Lines join each hit to the {NEAREST} most similar to it; the thickest line is a score of {score(most)}.</span>
-        <button type="button" onClick={() => savePng(picture.current, `map-${state.graph}-${state.query}`)}>PNG</button></figcaption>
+      <figcaption class="details quiet">
+        <span>
+          Lines join each hit to the {NEAREST} most similar to it; the thickest line is a score of {score(most)}.
+        </span>
+        <button type="button" onClick={() => savePng(picture.current, `map-${state.graph}-${state.query}`)}>
+          PNG
+        </button>
+      </figcaption>
     </figure>
   );
 }

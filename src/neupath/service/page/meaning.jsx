@@ -30,26 +30,51 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
   const [draft, setDraft] = useState(committed || state.queryType || "");
   const [settled, setSettled] = useState(draft);
   const [hint, setHint] = useState("");
+  const own = useRef(committed); // the meta-path that this builder has put into the state
   const wasSet = useRef(false); // by the user, also to what it was before
   const clicked = useRef([]); // types that were clicked before the service said what can follow
   useEffect(() => {
-    if (committed && committed !== draft) setDraft(committed);
+    if (committed && committed !== own.current) setDraft(committed); // Back, Forward, or a card
   }, [committed]);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(draft), DEBOUNCE);
     return () => clearTimeout(timer);
   }, [draft]);
-  const { data: parsed } = useAnswer(["prefix", state.graph, settled], () => readPath(state.graph, settled), state.graph);
+  const { data: parsed } = useAnswer(
+    ["prefix", state.graph, settled],
+    () => readPath(state.graph, settled),
+    state.graph,
+  );
   const from = state.queryType ?? parsed?.node_types[0] ?? null;
   const steps = Math.min(8, Math.max(4, 2 * ((parsed?.node_types.length ?? 1) - 1)));
-  const { data: suggestions } = useAnswer(from ? ["suggest", state.graph, from, steps] : null, () => suggestPaths(state.graph, from, steps), `${state.graph} ${from}`);
+  const { data: suggestions } = useAnswer(
+    from ? ["suggest", state.graph, from, steps] : null,
+    () => suggestPaths(state.graph, from, steps),
+    `${state.graph} ${from}`,
+  );
   const measure = state[sideField("measure", side)];
   const status = parsed ? statusOf(parsed, draft, state.queryType) : ["", ""];
   useEffect(() => {
-    if (!parsed?.valid || parsed.text !== draft || status[1] !== "good" || (parsed.metapath === committed && !wasSet.current)) return;
+    if (
+      !parsed?.valid ||
+      parsed.text !== draft ||
+      status[1] !== "good" ||
+      (parsed.metapath === committed && !wasSet.current)
+    )
+      return;
+    if (clicked.current.length) return;
     wasSet.current = false;
+    own.current = parsed.metapath;
     const usable = parsed.measures.includes(measure) ? measure : parsed.measures[0];
-    change({ [sideField("path", side)]: parsed.metapath, [sideField("measure", side)]: usable, [sideField("model", side)]: null, ...(side === "a" ? { mix: null } : {}), target: null, group: null, by: null });
+    change({
+      [sideField("path", side)]: parsed.metapath,
+      [sideField("measure", side)]: usable,
+      [sideField("model", side)]: null,
+      ...(side === "a" ? { mix: null } : {}),
+      target: null,
+      group: null,
+      by: null,
+    });
   }, [parsed, draft]);
   const set = (text) => {
     wasSet.current = true;
@@ -75,22 +100,53 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
         <div class="field">
           <label for={`path-${side}`}>Meta-path</label>
           <div class="row">
-            <input id={`path-${side}`} type="text" value={draft} autocomplete="off" spellcheck={false} aria-describedby={`status-${side}`}
-              placeholder={suggestions?.[0]?.metapath ?? "author-paper-author"} onInput={(event) => setDraft(event.target.value)} />
-            <button type="button" id={`undo-${side}`} aria-label="Undo the last step" title="Undo the last step" disabled={!parsed}
-              onClick={async () => set(await withoutLastStep(state.graph, parsed, draft))}>↶</button>
-            <button type="button" id={`clear-${side}`} aria-label="Clear the meta-path" title="Start again" onClick={() => set(state.queryType ?? "")}>✕</button>
+            <input
+              id={`path-${side}`}
+              type="text"
+              value={draft}
+              autocomplete="off"
+              spellcheck={false}
+              aria-describedby={`status-${side}`}
+              placeholder={suggestions?.[0]?.metapath ?? "author-paper-author"}
+              onInput={(event) => setDraft(event.target.value)}
+            />
+            <button
+              type="button"
+              id={`undo-${side}`}
+              aria-label="Undo the last step"
+              title="Undo the last step"
+              disabled={!parsed}
+              onClick={async () => set(await withoutLastStep(state.graph, parsed, draft))}
+            >
+              ↶
+            </button>
+            <button
+              type="button"
+              id={`clear-${side}`}
+              aria-label="Clear the meta-path"
+              title="Start again"
+              onClick={() => set(state.queryType ?? "")}
+            >
+              ✕
+            </button>
           </div>
-          <p class={`status ${status[1]}`} id={`status-${side}`} role="status">{hint || status[0]}</p>
-          {isReplaced && <p class="quiet">The list is ranked by your examples; a meta-path that you choose here replaces them.</p>}
+          <p class={`status ${status[1]}`} id={`status-${side}`} role="status">
+            {hint || status[0]}
+          </p>
+          {isReplaced && (
+            <p class="quiet">The list is ranked by your examples; a meta-path that you choose here replaces them.</p>
+          )}
         </div>
         {parsed?.next.length > 0 && (
           <div class="field">
-            <span class="label" id={`next-title-${side}`}>Next step</span>
+            <span class="label" id={`next-title-${side}`}>
+              Next step
+            </span>
             <div class="chips" id={`next-${side}`} role="group" aria-labelledby={`next-title-${side}`}>
               {parsed.next.map((next) => (
                 <button type="button" class="chip" key={next.metapath} onClick={() => set(next.metapath)}>
-                  {next.link && <span class="id">{shown(next.link, 40)}</span>}{shown(next.node_type, 40)}
+                  {next.link && <span class="id">{shown(next.link, 40)}</span>}
+                  {shown(next.node_type, 40)}
                 </button>
               ))}
             </div>
@@ -98,7 +154,14 @@ export function MeaningBuilder({ state, served, schema, side, isNarrow }) {
         )}
         <Suggestions suggestions={suggestions} parsed={parsed} from={from} set={set} />
       </div>
-      <SchemaPicture schema={schema} walked={isReplaced ? [] : (parsed?.node_types ?? [])} next={parsed?.text === draft ? parsed.next : null} choose={step} isNarrow={isNarrow} label={side === "b" ? "Schema, second meaning" : "Schema"} />
+      <SchemaPicture
+        schema={schema}
+        walked={isReplaced ? [] : (parsed?.node_types ?? [])}
+        next={parsed?.text === draft ? parsed.next : null}
+        choose={step}
+        isNarrow={isNarrow}
+        label={side === "b" ? "Schema, second meaning" : "Schema"}
+      />
     </div>
   );
 }
@@ -113,7 +176,12 @@ function Suggestions({ suggestions, parsed, from, set }) {
       <ul class="suggestions">
         {fitting.map((path) => (
           <li key={path.metapath}>
-            <button type="button" class="suggestion" aria-pressed={path.metapath === parsed?.metapath} onClick={() => set(path.metapath)}>
+            <button
+              type="button"
+              class="suggestion"
+              aria-pressed={path.metapath === parsed?.metapath}
+              onClick={() => set(path.metapath)}
+            >
               {metapathWords(path.metapath, path.node_types)} <span class="id">{shown(path.metapath, 90)}</span>
             </button>
           </li>
@@ -125,8 +193,13 @@ function Suggestions({ suggestions, parsed, from, set }) {
 
 function statusOf(parsed, draft, type) {
   if (!draft.trim()) return ["Start with a type.", ""];
-  if (!parsed.valid) return [parsed.next.length && parsed.node_types.length === 0 ? "Choose the next step." : parsed.error, parsed.next.length ? "open" : "bad"];
-  if (type && parsed.node_types[0] !== type) return [`This meta-path starts at ${parsed.node_types[0]}, and the node is ${type}.`, "bad"];
+  if (!parsed.valid)
+    return [
+      parsed.next.length && parsed.node_types.length === 0 ? "Choose the next step." : parsed.error,
+      parsed.next.length ? "open" : "bad",
+    ];
+  if (type && parsed.node_types[0] !== type)
+    return [`This meta-path starts at ${parsed.node_types[0]}, and the node is ${type}.`, "bad"];
   const kind = parsed.symmetric ? "out and back" : `from ${parsed.node_types[0]} to ${parsed.node_types.at(-1)}`;
   return [`✓ ${parsed.metapath}, ${kind}`, "good"];
 }
@@ -138,20 +211,47 @@ export function MeasureSelect({ state, served, side, parsed }) {
   const models = served.models.filter((one) => one.graphs.includes(state.graph));
   const isMix = side === "a" && state.mix !== null;
   const choose = (event) => {
-    const [kind, name] = [event.target.value.slice(0, event.target.value.indexOf(":")), event.target.value.slice(event.target.value.indexOf(":") + 1)];
+    const [kind, name] = [
+      event.target.value.slice(0, event.target.value.indexOf(":")),
+      event.target.value.slice(event.target.value.indexOf(":") + 1),
+    ];
     if (kind === "mix") return;
-    const part = kind === "model" ? { [sideField("model", side)]: name } : { [sideField("measure", side)]: name, [sideField("model", side)]: null };
+    const part =
+      kind === "model"
+        ? { [sideField("model", side)]: name }
+        : { [sideField("measure", side)]: name, [sideField("model", side)]: null };
     change({ ...part, ...(side === "a" ? { mix: null } : {}), group: null });
   };
-  const option = (one) => <option key={one.name} value={`measure:${one.name}`} disabled={!usable(one)}>{usable(one) ? one.name : `${one.name} (needs out and back)`}</option>;
+  const option = (one) => (
+    <option key={one.name} value={`measure:${one.name}`} disabled={!usable(one)}>
+      {usable(one) ? one.name : `${one.name} (needs out and back)`}
+    </option>
+  );
   const about = served.measures.find((one) => one.name === measure)?.about ?? "";
   return (
-    <label class="small" title={about}>Measure{state.compare ? ` ${side.toUpperCase()}` : ""}{" "}
-      <select id={`measure-${side}`} value={isMix ? "mix:" : model ? `model:${model}` : `measure:${measure}`} onChange={choose}>
+    <label class="small" title={about}>
+      Measure{state.compare ? ` ${side.toUpperCase()}` : ""}{" "}
+      <select
+        id={`measure-${side}`}
+        value={isMix ? "mix:" : model ? `model:${model}` : `measure:${measure}`}
+        onChange={choose}
+      >
         {isMix && <option value="mix:">your examples</option>}
-        <optgroup label="Along the meta-path">{served.measures.filter((one) => one.metapaths !== "none").map(option)}</optgroup>
-        <optgroup label="Over the whole graph">{served.measures.filter((one) => one.metapaths === "none").map(option)}</optgroup>
-        {models.length > 0 && <optgroup label="Saved models">{models.map((one) => <option key={one.name} value={`model:${one.name}`}>{shown(one.name, 40)}</option>)}</optgroup>}
+        <optgroup label="Along the meta-path">
+          {served.measures.filter((one) => one.metapaths !== "none").map(option)}
+        </optgroup>
+        <optgroup label="Over the whole graph">
+          {served.measures.filter((one) => one.metapaths === "none").map(option)}
+        </optgroup>
+        {models.length > 0 && (
+          <optgroup label="Saved models">
+            {models.map((one) => (
+              <option key={one.name} value={`model:${one.name}`}>
+                {shown(one.name, 40)}
+              </option>
+            ))}
+          </optgroup>
+        )}
       </select>
     </label>
   );

@@ -18,7 +18,7 @@ export function setTokenPrompt(prompt) {
 }
 
 /** An error response; the message is the one from the service, the status 0 if there was no response. */
-export class RequestError extends Error {
+class RequestError extends Error {
   constructor(status, message) {
     super(message);
     this.status = status;
@@ -63,10 +63,6 @@ export function getCached(path, parameters = {}) {
   answer.catch(() => cache.delete(key));
   if (cache.size > MOST_CACHED) cache.delete(cache.keys().next().value);
   return answer;
-}
-
-export function forgetAnswers() {
-  cache.clear();
 }
 
 /** Send a request; on 401 ask for the token and repeat, until it is right or the user cancels. */
@@ -123,7 +119,10 @@ async function ping() {
   if (pinging) return;
   pinging = true;
   for (;;) {
-    await Promise.race([pause(RETRY_DELAY), new Promise((resolve) => addEventListener("online", resolve, { once: true }))]);
+    await Promise.race([
+      pause(RETRY_DELAY),
+      new Promise((resolve) => addEventListener("online", resolve, { once: true })),
+    ]);
     if (!waiting.size) break;
     try {
       await fetch("/api/health");
@@ -190,7 +189,7 @@ export function useAnswer(key, load, subject = null) {
 
 // ---- Jobs -----------------------------------------------------------------------------------------
 /** Start a job, or go on with one, and yield its state until it ends. */
-export async function* followJob(job, signal) {
+async function* followJob(job, signal) {
   let latest = job;
   yield latest;
   for await (const { event, data } of events(job.id, signal)) {
@@ -244,7 +243,9 @@ async function* listen(job, last, signal) {
 }
 
 function readEvent(block) {
-  const lines = block.split("\n").map((line) => [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)]);
+  const lines = block
+    .split("\n")
+    .map((line) => [line.slice(0, line.indexOf(": ")), line.slice(line.indexOf(": ") + 2)]);
   const { id, event, data } = Object.fromEntries(lines);
   return { id: Number(id), event, data: data && JSON.parse(data) };
 }

@@ -35,12 +35,13 @@ function describeLine({ relations }) {
 const sizeOf = (type) => ({ width: Math.max(64, LETTER * Math.min(24, type.node_type.length) + 26), height: HEIGHT });
 
 /** Place types and lines; `rankdir` is TB for a narrow place, LR for a wide one. Types without relations come last. */
-export function layOut(schema, rankdir) {
+function layOut(schema, rankdir) {
   const lines = joinRelations(schema.relations);
   const linked = new Set(lines.filter(({ a, b }) => a !== b).flatMap(({ a, b }) => [a, b]));
   const graph = new dagre.graphlib.Graph({ multigraph: true });
   graph.setGraph({ rankdir, nodesep: 24, ranksep: rankdir === "TB" ? 30 : 40, edgesep: 14, marginx: 14, marginy: 14 });
-  for (const type of schema.node_types.filter((one) => linked.has(one.node_type))) graph.setNode(type.node_type, sizeOf(type));
+  for (const type of schema.node_types.filter((one) => linked.has(one.node_type)))
+    graph.setNode(type.node_type, sizeOf(type));
   const joining = lines.filter(({ a, b }) => a !== b);
   for (const line of joining) {
     const width = SMALL * lineLabel(line).length + 10;
@@ -48,14 +49,23 @@ export function layOut(schema, rankdir) {
   }
   dagre.layout(graph);
   const placed = { width: 0, height: 0, ...(linked.size ? graph.graph() : {}) };
-  const alone = placeAlone(schema.node_types.filter((one) => !linked.has(one.node_type)), placed);
+  const alone = placeAlone(
+    schema.node_types.filter((one) => !linked.has(one.node_type)),
+    placed,
+  );
   const edges = joining.map((line) => ({ ...line, ...graph.edge({ v: line.a, w: line.b, name: line.key }) }));
   const boxes = [...[...linked].map((name) => graph.node(name)), ...edges];
   return {
     width: Math.max(placed.width, alone.width),
     height: alone.height,
-    types: schema.node_types.map((type) => ({ ...type, ...(alone.places.get(type.node_type) ?? graph.node(type.node_type)) })),
-    lines: edges.map((line) => ({ ...line, path: route(line, graph.node(line.a), graph.node(line.b), boxes, rankdir) })),
+    types: schema.node_types.map((type) => ({
+      ...type,
+      ...(alone.places.get(type.node_type) ?? graph.node(type.node_type)),
+    })),
+    lines: edges.map((line) => ({
+      ...line,
+      path: route(line, graph.node(line.a), graph.node(line.b), boxes, rankdir),
+    })),
     loops: lines.filter(({ a, b }) => a === b),
   };
 }
@@ -81,9 +91,12 @@ function placeAlone(types, { width, height }) {
  */
 function route(line, from, to, boxes, rankdir) {
   const [along, across, size] = rankdir === "LR" ? ["x", "y", "width"] : ["y", "x", "height"];
-  const reach = (centre) => Math.max(0, ...boxes.filter((box) => Math.abs(box[along] - centre) < 1).map((box) => box[size] / 2));
+  const reach = (centre) =>
+    Math.max(0, ...boxes.filter((box) => Math.abs(box[along] - centre) < 1).map((box) => box[size] / 2));
   const [first, last] = from[along] <= to[along] ? [from, to] : [to, from];
-  const inner = line.points.slice(1, -1).filter((point) => point[along] > first[along] + 1 && point[along] < last[along] - 1);
+  const inner = line.points
+    .slice(1, -1)
+    .filter((point) => point[along] > first[along] + 1 && point[along] < last[along] - 1);
   const stops = [first, ...inner.sort((a, b) => a[along] - b[along]), last];
   const at = (s, t) => (rankdir === "LR" ? `${s} ${t}` : `${t} ${s}`);
   const parts = stops.slice(1).map((stop, place) => {
@@ -107,20 +120,34 @@ export function SchemaPicture({ schema, walked = [], next = null, choose = null,
   const { width, height } = placed;
   return (
     <div class="canvas schema-canvas" tabindex={0} role="region" aria-label={label}>
-      <svg class="schema" viewBox={`0 0 ${width} ${height}`} width={width} height={height} role="group"
-        aria-label={`${count(schema.node_types.length, "node type")}, ${count(schema.relations.length, "relation")}`}>
+      <svg
+        class="schema"
+        viewBox={`0 0 ${width} ${height}`}
+        width={width}
+        height={height}
+        role="group"
+        aria-label={`${count(schema.node_types.length, "node type")}, ${count(schema.relations.length, "relation")}`}
+      >
         {placed.lines.map((line) => (
           <g key={line.key} class={`relation ${steps.has(line.key) ? "walked" : ""}`}>
             <title>{describeLine(line)}</title>
             <path class="line" d={line.path} />
             <rect class="paper" x={line.x - line.width / 2 + 3} y={line.y - 8} width={line.width - 6} height={16} />
-            <text class="label" x={line.x} y={line.y + 4}>{lineLabel(line)}</text>
+            <text class="label" x={line.x} y={line.y + 4}>
+              {lineLabel(line)}
+            </text>
           </g>
         ))}
         {placed.types.map((type, place) => (
-          <SchemaType key={type.node_type} type={type} colour={place % 8} order={placesOf(type.node_type, walked)}
-            loops={placed.loops.find((loop) => loop.a === type.node_type)} isPossible={!possible || possible.has(type.node_type)}
-            choose={choose} />
+          <SchemaType
+            key={type.node_type}
+            type={type}
+            colour={place % 8}
+            order={placesOf(type.node_type, walked)}
+            loops={placed.loops.find((loop) => loop.a === type.node_type)}
+            isPossible={!possible || possible.has(type.node_type)}
+            choose={choose}
+          />
         ))}
       </svg>
     </div>
@@ -141,13 +168,23 @@ function SchemaType({ type, colour, order, loops, isPossible, choose }) {
   const label = `${name}, ${count(nodes, "node")}${loop}${order.length ? `, step ${order.join(" and ")}` : ""}`;
   const controls = act ? { role: "button", tabindex: 0, onClick: act, onKeyDown } : { role: "img" };
   return (
-    <g class={`type-box t${colour} ${isPossible ? "possible" : ""} ${act ? "active" : ""}`} data-type={name}
-      transform={`translate(${x} ${y})`} aria-label={label} {...controls}>
+    <g
+      class={`type-box t${colour} ${isPossible ? "possible" : ""} ${act ? "active" : ""}`}
+      data-type={name}
+      transform={`translate(${x} ${y})`}
+      aria-label={label}
+      {...controls}
+    >
       <title>{label}</title>
       {loops && <path class="line" d={`M${width / 2 - 16} ${-height / 2}c0 -14 30 -14 26 10q-2 6 -10 8`} />}
       <rect x={-width / 2} y={-height / 2} width={width} height={height} rx="8" />
-      <text class="label" y={-2}>{shown(name, 24)}</text>
-      <text class="count" y={14}>{count(nodes)}{loops ? " ↻" : ""}</text>
+      <text class="label" y={-2}>
+        {shown(name, 24)}
+      </text>
+      <text class="count" y={14}>
+        {count(nodes)}
+        {loops ? " ↻" : ""}
+      </text>
       {order.length > 0 && (
         <g class="order" transform={`translate(${-width / 2} ${-height / 2})`}>
           <rect x={-8 - 4 * (order.length - 1)} y={-8} width={16 + 8 * (order.length - 1)} height={16} rx="8" />
@@ -162,11 +199,21 @@ function SchemaType({ type, colour, order, loops, isPossible, choose }) {
 export function SchemaTable({ schema }) {
   return (
     <table class="relations">
-      <thead><tr><th scope="col">From</th><th scope="col">Relation</th><th scope="col">To</th><th scope="col">Edges</th></tr></thead>
+      <thead>
+        <tr>
+          <th scope="col">From</th>
+          <th scope="col">Relation</th>
+          <th scope="col">To</th>
+          <th scope="col">Edges</th>
+        </tr>
+      </thead>
       <tbody>
         {schema.relations.map((one) => (
           <tr key={`${one.source} ${one.name} ${one.target}`}>
-            <td>{shown(one.source, 40)}</td><td>{shown(one.name, 60)}</td><td>{shown(one.target, 40)}</td><td class="count">{count(one.edges)}</td>
+            <td>{shown(one.source, 40)}</td>
+            <td>{shown(one.name, 60)}</td>
+            <td>{shown(one.target, 40)}</td>
+            <td class="count">{count(one.edges)}</td>
           </tr>
         ))}
       </tbody>

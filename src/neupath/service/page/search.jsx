@@ -1,21 +1,20 @@
 // The search: hits of one meaning or of two side by side, filters, marks, and the explanation of the chosen hit.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { NodeBox } from "./box.jsx";
+import { Filters } from "./filters.jsx";
 import { MarksBar, marksOf, markHit } from "./examples.jsx";
 import { resolve, search } from "./graphs.js";
-import { Histogram, HitList, useMoves } from "./hits.jsx";
+import { HitList, useMoves } from "./hits.jsx";
 import { JobRun } from "./jobs.jsx";
 import { HitMap } from "./map.jsx";
 import { MeaningBuilder, MeasureSelect } from "./meaning.jsx";
-import { get, graphPath, post, useAnswer } from "./requests.js";
+import { get, graphPath, useAnswer } from "./requests.js";
 import { ShareMenu } from "./share.jsx";
 import { atNode, change, linkTo, meaningOf, remember } from "./store.js";
-import { announce, article, count, labelOf, meaningWords, pluralOf, Problem, shown, TypeChip, Waiting } from "./words.jsx";
+import { announce, count, labelOf, meaningWords, pluralOf, Problem, shown, TypeChip, Waiting } from "./words.jsx";
 import { Why } from "./why.jsx";
 
 const SIZES = [10, 20, 50, 100, 200, 500, 1000];
-const MOST_VALUES = 8;
 
 /** Find the node that the state names; a link may lack its type, which the meta-path then says. */
 function useQuery(state, type) {
@@ -27,27 +26,40 @@ function useQuery(state, type) {
 
 /** The answer of one side, and what it means. */
 function useSide(state, side, served, type) {
-  const isWhole = (name) => name !== "pathsim" && (served?.measures.some((one) => one.name === name && one.metapaths === "none") ?? false);
+  const isWhole = (name) =>
+    name !== "pathsim" && (served?.measures.some((one) => one.name === name && one.metapaths === "none") ?? false);
   const needsServed = side === "b" || state.model !== null || state.measure !== "pathsim";
   const meaning = (side === "a" || state.compare) && (served || !needsServed) ? meaningOf(state, side, isWhole) : null;
   const { graph, query, k, where } = state;
-  const resolved = useAnswer(meaning ? ["resolve", graph, meaning, Boolean(served)] : null, () => resolve(graph, meaning, served), graph);
+  const resolved = useAnswer(
+    meaning ? ["resolve", graph, meaning, Boolean(served)] : null,
+    () => resolve(graph, meaning, served),
+    graph,
+  );
   const problem = resolved.isLoading ? null : (resolved.data?.error ?? startProblem(resolved.data, type));
   const isReady = meaning !== null && !problem && (!meaning.whole || type);
   const key = isReady ? ["search", graph, meaning, query, type, Math.max(k, 100), where] : null;
-  const answer = useAnswer(key, (signal) => search(graph, meaning, { query, type, k, where }, signal), `${graph}\n${query}`);
+  const answer = useAnswer(
+    key,
+    (signal) => search(graph, meaning, { query, type, k, where }, signal),
+    `${graph}\n${query}`,
+  );
   const types = resolved.isLoading ? [] : (resolved.data?.types ?? []);
   return { meaning, ...answer, types, parsed: resolved.data?.parsed, problem: problem && { message: problem } };
 }
 
 function startProblem(resolved, type) {
   const start = resolved?.types[0];
-  return start && type && start !== type ? `This meaning starts at ${start}, and the node is ${type}; choose a meaning from ${type}.` : null;
+  return start && type && start !== type
+    ? `This meaning starts at ${start}, and the node is ${type}; choose a meaning from ${type}.`
+    : null;
 }
 
 export function SearchPage({ state, served, schema, types, isNarrow }) {
   const { graph, query, target, compare } = state;
-  const pathStart = useAnswer(state.queryType || !state.path ? null : ["start", graph, state.path], () => resolve(graph, { metapath: state.path, measure: state.measure }, null));
+  const pathStart = useAnswer(state.queryType || !state.path ? null : ["start", graph, state.path], () =>
+    resolve(graph, { metapath: state.path, measure: state.measure }, null),
+  );
   const type = state.queryType ?? pathStart.data?.types[0] ?? null;
   const { node, error: queryError, isKnown } = useQuery(state, type);
   const a = useSide(state, "a", served, type);
@@ -69,33 +81,99 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
   const failure = queryError ?? a.problem ?? a.error;
   return (
     <div class={`search-page ${chosen ? "explaining" : ""} ${compare ? "comparing" : ""}`}>
-      <SearchHead title={title} state={state} node={node} type={type} types={types} words={words} side={a} served={served} targetType={targetType} />
+      <SearchHead
+        title={title}
+        state={state}
+        node={node}
+        type={type}
+        types={types}
+        words={words}
+        side={a}
+        served={served}
+        targetType={targetType}
+      />
       {state.build && served && schema && (
         <div class="builders">
-          {["a", ...(compare ? ["b"] : [])].map((side) => <MeaningBuilder key={`${side} ${graph} ${type}`} state={{ ...state, queryType: type }} served={served} schema={schema} side={side} isNarrow={isNarrow} />)}
+          {["a", ...(compare ? ["b"] : [])].map((side) => (
+            <MeaningBuilder
+              key={`${side} ${graph} ${type}`}
+              state={{ ...state, queryType: type }}
+              served={served}
+              schema={schema}
+              side={side}
+              isNarrow={isNarrow}
+            />
+          ))}
         </div>
       )}
       <div class="results">
         <section class="list" aria-labelledby="search-title">
-          {failure && <Problem error={failure} retry={failure === a.error ? a.retry : null}><AsJob error={a.error} state={state} meaning={a.meaning} /></Problem>}
+          {failure && (
+            <Problem error={failure} retry={failure === a.error ? a.retry : null}>
+              <AsJob error={a.error} state={state} meaning={a.meaning} />
+            </Problem>
+          )}
           {canMark && <MarksBar state={state} type={type} node={node} />}
           <Status side={a} state={state} />
           {state.show === "map" && a.data && !a.isStale ? (
-            <HitMap state={state} meaning={a.meaning} type={type} targetType={targetType} types={types} node={node} hits={a.data.hits.slice(0, Math.min(state.k, 60))} />
+            <HitMap
+              state={state}
+              meaning={a.meaning}
+              type={type}
+              targetType={targetType}
+              types={types}
+              node={node}
+              hits={a.data.hits.slice(0, Math.min(state.k, 60))}
+            />
           ) : (
-            <Columns sides={sides} state={state} type={type} canMark={canMark} evidence={evidence.key === evidenceKey ? evidence.values : null} />
+            <Columns
+              sides={sides}
+              state={state}
+              type={type}
+              canMark={canMark}
+              evidence={evidence.key === evidenceKey ? evidence.values : null}
+            />
           )}
           <Filters state={state} side={a} schema={schema} types={types} targetType={targetType}>
             {a.meaning?.metapath && a.data?.hits.length > 0 && (
-              <JobRun key={evidenceKey} request={{ kind: "significance", graph, queries: [query], ...a.meaning, k: Math.min(state.k, 100) }} label="Could these scores be chance?"
-                onResult={({ results: [result] }) => setEvidence({ key: evidenceKey, values: new Map(result.hits.map((hit) => [String(hit.id), hit.p_value])) })}>
-                {() => <p class="quiet">p is the probability of such a score by chance, given how many edges both nodes have.</p>}
+              <JobRun
+                key={evidenceKey}
+                request={{ kind: "significance", graph, queries: [query], ...a.meaning, k: Math.min(state.k, 100) }}
+                label="Could these scores be chance?"
+                onResult={({ results: [result] }) =>
+                  setEvidence({
+                    key: evidenceKey,
+                    values: new Map(result.hits.map((hit) => [String(hit.id), hit.p_value])),
+                  })
+                }
+              >
+                {() => (
+                  <p class="quiet">
+                    p is the probability of such a score by chance, given how many edges both nodes have.
+                  </p>
+                )}
               </JobRun>
             )}
           </Filters>
         </section>
-        {explains && <Why state={{ ...state, queryType: type }} meaning={chosenMeaning} types={types} query={node} target={chosen} k={state.k} />}
-        {chosen && chosenMeaning?.whole && <section id="why"><p class="empty">{chosenMeaning.measure} looks at the whole graph, not along a meta-path, so there are no paths to show. <a href={linkTo({ view: "relate", targetType: targetType })}>See all meta-paths between the two.</a></p></section>}
+        {explains && (
+          <Why
+            state={{ ...state, queryType: type }}
+            meaning={chosenMeaning}
+            types={types}
+            query={node}
+            target={chosen}
+            k={state.k}
+          />
+        )}
+        {chosen && chosenMeaning?.whole && (
+          <section id="why">
+            <p class="empty">
+              {chosenMeaning.measure} looks at the whole graph, not along a meta-path, so there are no paths to show.{" "}
+              <a href={linkTo({ view: "relate", targetType: targetType })}>See all meta-paths between the two.</a>
+            </p>
+          </section>
+        )}
       </div>
     </div>
   );
@@ -115,7 +193,16 @@ function SearchHead({ title, state, node, type, types, words, side, served, targ
   const { compare, build } = state;
   const startCompare = () => {
     const other = side.parsed?.measures.find((name) => name !== state.measure) ?? state.measure;
-    change(compare ? { compare: false, side: "a", target: state.side === "b" ? null : state.target } : { compare: true, build: true, path2: state.path2 || state.path, measure2: state.path2 ? state.measure2 : other });
+    change(
+      compare
+        ? { compare: false, side: "a", target: state.side === "b" ? null : state.target }
+        : {
+            compare: true,
+            build: true,
+            path2: state.path2 || state.path,
+            measure2: state.path2 ? state.measure2 : other,
+          },
+    );
   };
   const kind = targetType ? capital(pluralOf(shown(targetType, 40))) : "Nodes";
   return (
@@ -123,17 +210,48 @@ function SearchHead({ title, state, node, type, types, words, side, served, targ
       <div class="title">
         {type && <TypeChip type={type} types={types} />}
         <h1 id="search-title" tabindex={-1} title={title}>
-          <span class="weak">{kind} like</span> <a href={linkTo(atNode({ ...node, node_type: type }))}><bdi>{shown(labelOf(node), 80)}</bdi></a> <span class="weak">by</span> {words}
+          <span class="weak">{kind} like</span>{" "}
+          <a href={linkTo(atNode({ ...node, node_type: type }))}>
+            <bdi>{shown(labelOf(node), 80)}</bdi>
+          </a>{" "}
+          <span class="weak">by</span> {words}
         </h1>
       </div>
-      <p class="quiet path">{side.meaning?.mix ? side.meaning.mix.map((part) => `${part.weight.toFixed(2)} × ${shown(part.metapath, 80)}`).join(" + ") : shown(side.meaning?.metapath ?? "", 200)}</p>
+      <p class="quiet path">
+        {side.meaning?.mix
+          ? side.meaning.mix.map((part) => `${part.weight.toFixed(2)} × ${shown(part.metapath, 80)}`).join(" + ")
+          : shown(side.meaning?.metapath ?? "", 200)}
+      </p>
       <div class="tools">
-        <button type="button" id="change" aria-expanded={build} aria-pressed={build} onClick={() => change({ build: !build }, { replace: true })}>Change meaning</button>
+        <button
+          type="button"
+          id="change"
+          aria-expanded={build}
+          aria-pressed={build}
+          onClick={() => change({ build: !build }, { replace: true })}
+        >
+          Change meaning
+        </button>
         {served && <MeasureSelect state={state} served={served} side="a" parsed={side.parsed} />}
         {compare && served && <MeasureSelect state={state} served={served} side="b" parsed={null} />}
-        <button type="button" id="compare" aria-pressed={compare} onClick={startCompare}>Compare two</button>
-        <button type="button" id="map" aria-pressed={state.show === "map"} onClick={() => change({ show: state.show === "map" ? "list" : "map" }, { replace: true })}>Map</button>
-        <ShareMenu state={state} meaning={side.meaning} hits={side.data?.hits ?? []} type={type} version={side.data?.version} />
+        <button type="button" id="compare" aria-pressed={compare} onClick={startCompare}>
+          Compare two
+        </button>
+        <button
+          type="button"
+          id="map"
+          aria-pressed={state.show === "map"}
+          onClick={() => change({ show: state.show === "map" ? "list" : "map" }, { replace: true })}
+        >
+          Map
+        </button>
+        <ShareMenu
+          state={state}
+          meaning={side.meaning}
+          hits={side.data?.hits ?? []}
+          type={type}
+          version={side.data?.version}
+        />
       </div>
     </header>
   );
@@ -143,7 +261,15 @@ function SearchHead({ title, state, node, type, types, words, side, served, targ
 function AsJob({ error, state, meaning }) {
   if (error?.status !== 504 || !meaning?.metapath) return null;
   const request = { kind: "join", graph: state.graph, ...meaning, k: state.k };
-  return <JobRun request={request} label="Search from every node, as a job">{() => <p>The result is in <a href={linkTo({ view: "jobs" })}>the list of jobs</a>.</p>}</JobRun>;
+  return (
+    <JobRun request={request} label="Search from every node, as a job">
+      {() => (
+        <p>
+          The result is in <a href={linkTo({ view: "jobs" })}>the list of jobs</a>.
+        </p>
+      )}
+    </JobRun>
+  );
 }
 
 /** What the list shows, in a line: how many hits, exact or learned, and of which version. */
@@ -152,16 +278,30 @@ function Status({ side, state }) {
   const ran = useRef(null);
   const text = data ? describeHits(data, state.k) : "";
   useEffect(() => {
-    if (data && !isStale && ran.current !== data) announce(`${text}${data.hits.length ? `, the best is ${labelOf(data.hits[0])}` : ""}`);
+    if (data && !isStale && ran.current !== data)
+      announce(`${text}${data.hits.length ? `, the best is ${labelOf(data.hits[0])}` : ""}`);
     ran.current = data;
   }, [data, isStale]);
   const waits = `Searching by ${meaningWords(meaning)}`;
   return (
     <div class="bar-of-tools">
-      <p id="found" class="quiet grow" role="status">{isLoading && meaning && !side.problem ? `${waits} …${isStale ? ` Below are the hits of ${data.measure}${data.metapath ? ` on ${shown(data.metapath, 80)}` : ""}.` : ""}` : text}</p>
-      <label class="small">Show{" "}
-        <select id="k" value={String(state.k)} onChange={(event) => change({ k: Number(event.target.value) }, { replace: true })}>
-          {[...new Set([...SIZES, state.k])].sort((x, y) => x - y).map((size) => <option key={size}>{size}</option>)}
+      <p id="found" class="quiet grow" role="status">
+        {isLoading && meaning && !side.problem
+          ? `${waits} …${isStale ? ` Below are the hits of ${data.measure}${data.metapath ? ` on ${shown(data.metapath, 80)}` : ""}.` : ""}`
+          : text}
+      </p>
+      <label class="small">
+        Show{" "}
+        <select
+          id="k"
+          value={String(state.k)}
+          onChange={(event) => change({ k: Number(event.target.value) }, { replace: true })}
+        >
+          {[...new Set([...SIZES, state.k])]
+            .sort((x, y) => x - y)
+            .map((size) => (
+              <option key={size}>{size}</option>
+            ))}
         </select>
       </label>
     </div>
@@ -170,7 +310,12 @@ function Status({ side, state }) {
 
 function describeHits(data, k) {
   const { length } = data.hits;
-  const total = length >= Math.max(k, 100) ? `the best ${count(k)}` : length > k ? `${count(k)} of ${count(length)} hits` : count(length, "hit");
+  const total =
+    length >= Math.max(k, 100)
+      ? `the best ${count(k)}`
+      : length > k
+        ? `${count(k)} of ${count(length)} hits`
+        : count(length, "hit");
   return `${total}, ${data.exact ? "exact" : "learned"}${data.version === undefined ? "" : `, version ${data.version}`}`;
 }
 
@@ -179,32 +324,77 @@ function Columns({ sides, state, type, canMark, evidence }) {
   const { compare } = state;
   return (
     <div class={`columns ${sides.a.isStale ? "stale" : ""}`} aria-busy={sides.a.isLoading}>
-      <Column side="a" answer={sides.a} other={compare ? sides.b : null} state={state} type={type} canMark={canMark && !compare} evidence={evidence} />
+      <Column
+        side="a"
+        answer={sides.a}
+        other={compare ? sides.b : null}
+        state={state}
+        type={type}
+        canMark={canMark && !compare}
+        evidence={evidence}
+      />
       {compare && <Ties sides={sides} k={state.k} />}
       {compare && <Column side="b" answer={sides.b} other={sides.a} state={state} type={type} canMark={false} />}
     </div>
   );
 }
 
-const describeMeaning = (meaning) => (meaning?.metapath ? `${meaning.measure} on ${shown(meaning.metapath, 90)}` : meaningWords(meaning));
+const describeMeaning = (meaning) =>
+  meaning?.metapath ? `${meaning.measure} on ${shown(meaning.metapath, 90)}` : meaningWords(meaning);
 
 function Column({ side, answer, other, state, type, canMark, evidence = null }) {
   const { data, meaning, isStale } = answer;
   const subject = `${state.graph}\n${state.query}\n${JSON.stringify(state.where)}`;
   const before = useMoves(subject, describeMeaning(isStale ? null : meaning), isStale ? null : (data?.hits ?? null));
-  const choose = (hit) => change({ target: String(hit.id) === state.target && side === state.side ? null : String(hit.id), side, group: null, by: null });
-  const lost = before && data ? [...before.ranks].filter(([id, rank]) => rank <= state.k && !data.hits.some((hit) => String(hit.id) === id)).length : 0;
+  const choose = (hit) =>
+    change({
+      target: String(hit.id) === state.target && side === state.side ? null : String(hit.id),
+      side,
+      group: null,
+      by: null,
+    });
+  const lost =
+    before && data
+      ? [...before.ranks].filter(([id, rank]) => rank <= state.k && !data.hits.some((hit) => String(hit.id) === id))
+          .length
+      : 0;
   const problem = side === "b" ? (answer.problem ?? answer.error) : null;
   return (
     <div class="column">
-      {state.compare && <h2 id={`title-${side}`}><span class={`tag ${side}`}>{side.toUpperCase()}</span> {describeMeaning(meaning)}</h2>}
+      {state.compare && (
+        <h2 id={`title-${side}`}>
+          <span class={`tag ${side}`}>{side.toUpperCase()}</span> {describeMeaning(meaning)}
+        </h2>
+      )}
       {problem && <Problem error={problem} />}
-      {before && !isStale && <p class="note" id={`note-${side}`}>Compared with {before.meaning}{lost ? `; ${count(lost, "hit")} left the list` : ""}.</p>}
-      {data && !data.hits.length && !isStale && <p class="empty">{capital(meaningWords(meaning, answer.types))} lead{meaning.whole ? "s" : ""} to no other node{state.where.length ? " that meets the conditions" : ""}.</p>}
+      {before && !isStale && (
+        <p class="note" id={`note-${side}`}>
+          Compared with {before.meaning}
+          {lost ? `; ${count(lost, "hit")} left the list` : ""}.
+        </p>
+      )}
+      {data && !data.hits.length && !isStale && (
+        <p class="empty">
+          {capital(meaningWords(meaning, answer.types))} lead{meaning.whole ? "s" : ""} to no other node
+          {state.where.length ? " that meets the conditions" : ""}.
+        </p>
+      )}
       {data ? (
-        <HitList side={side} label={side === "a" ? "Hits" : "Hits of the second meaning"} hits={data.hits} k={state.k} before={before}
-          chosen={state.side === side ? state.target : null} marks={canMark ? marksOf(state, type) : null} choose={choose} evidence={evidence}
-          mark={canMark ? (hit, value) => markHit(state, type, hit, value) : null} other={other?.data ? new Map(other.data.hits.slice(0, state.k).map((hit) => [String(hit.id), hit.rank])) : null} />
+        <HitList
+          side={side}
+          label={side === "a" ? "Hits" : "Hits of the second meaning"}
+          hits={data.hits}
+          k={state.k}
+          before={before}
+          chosen={state.side === side ? state.target : null}
+          marks={canMark ? marksOf(state, type) : null}
+          choose={choose}
+          evidence={evidence}
+          mark={canMark ? (hit, value) => markHit(state, type, hit, value) : null}
+          other={
+            other?.data ? new Map(other.data.hits.slice(0, state.k).map((hit) => [String(hit.id), hit.rank])) : null
+          }
+        />
       ) : (
         answer.isLoading && meaning && !answer.problem && <Waiting text="Searching" />
       )}
@@ -219,10 +409,15 @@ function Ties({ sides, k }) {
   useLayoutEffect(() => {
     const draw = () => {
       const { top } = place.current.getBoundingClientRect();
-      const rows = (side) => new Map([...document.querySelectorAll(`#hits-${side} .hit`)].map((row) => [row.dataset.id, row]));
+      const rows = (side) =>
+        new Map([...document.querySelectorAll(`#hits-${side} .hit`)].map((row) => [row.dataset.id, row]));
       const middle = (row) => row.getBoundingClientRect().top + row.offsetHeight / 2 - top;
       const [left, right] = [rows("a"), rows("b")];
-      setLines([...left].filter(([id]) => right.has(id)).map(([id, row]) => ({ id, y0: middle(row), y1: middle(right.get(id)) })));
+      setLines(
+        [...left]
+          .filter(([id]) => right.has(id))
+          .map(([id, row]) => ({ id, y0: middle(row), y1: middle(right.get(id)) })),
+      );
     };
     draw();
     const observer = new ResizeObserver(draw);
@@ -231,100 +426,9 @@ function Ties({ sides, k }) {
   }, [sides.a.data, sides.b.data, k]);
   return (
     <svg ref={place} class="ties" aria-hidden="true">
-      {lines.map(({ id, y0, y1 }) => <path key={id} d={`M0 ${y0}C24 ${y0} 24 ${y1} 48 ${y1}`} />)}
+      {lines.map(({ id, y0, y1 }) => (
+        <path key={id} d={`M0 ${y0}C24 ${y0} 24 ${y1} 48 ${y1}`} />
+      ))}
     </svg>
   );
-}
-
-// ---- Filters --------------------------------------------------------------------------------------
-/** Conditions on hits: those that apply, facets by attribute of the hits, and the histogram of scores. */
-function Filters({ state, side, schema, types, targetType, children }) {
-  const [isOpen, setOpen] = useState(state.where.length > 0);
-  const attributes = schema?.node_types.find((type) => type.node_type === targetType)?.attributes ?? [];
-  const hits = side.data?.hits ?? [];
-  if (!hits.length && !state.where.length) return null;
-  return (
-    <details class="filters" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>Filters, scores, why not{state.where.length ? ` (${count(state.where.length, "condition")})` : ""}</summary>
-      {isOpen && (
-        <>
-          <Conditions state={state} attributes={attributes} />
-          {attributes.length > 0 && hits.length > 0 && <Facets state={state} hits={hits} targetType={targetType} />}
-          <Histogram hits={hits} />
-          {children}
-          {targetType && !side.meaning?.whole && (
-            <div class="field missing"><span class="label" aria-hidden="true">Why is another one not among them?</span>
-              <NodeBox id="missing" graph={state.graph} types={types} only={targetType} label="Why is another one not among them?" placeholder={`Name or id of ${article(targetType)} ${shown(targetType, 30)}`}
-                onNode={(node) => change({ target: String(node.id), side: "a", group: null, by: null })} /></div>
-          )}
-        </>
-      )}
-    </details>
-  );
-}
-
-function addCondition(state, condition) {
-  if (!state.where.includes(condition)) change({ where: [...state.where, condition], target: null });
-}
-
-function Conditions({ state, attributes }) {
-  const add = (event) => {
-    event.preventDefault();
-    const field = event.currentTarget.elements.condition;
-    if (field.value.trim()) addCondition(state, field.value.trim());
-    field.value = "";
-  };
-  const example = attributes[0] ? `${attributes[0]} = …` : "name ~ part of a name";
-  return (
-    <div class="conditions">
-      <div class="chips">
-        {state.where.map((condition) => (
-          <button type="button" class="chip" key={condition} aria-label={`Remove the condition ${condition}`} onClick={() => change({ where: state.where.filter((one) => one !== condition), target: null })}>{shown(condition, 60)} ✕</button>
-        ))}
-      </div>
-      <form class="row" onSubmit={add}>
-        <label for="condition" class="unseen">Condition</label>
-        <input id="condition" name="condition" type="text" placeholder={example} autocomplete="off" />
-        <button>Add condition</button>
-      </form>
-    </div>
-  );
-}
-
-/** The values of the attributes among the hits; choosing one adds it as a condition. */
-function Facets({ state, hits, targetType }) {
-  const ids = hits.map((hit) => hit.id);
-  const { data } = useAnswer(["facets", state.graph, targetType, ids], (signal) => post(graphPath(state.graph, "/nodes"), { node_type: targetType, ids }, signal), state.graph);
-  if (!data) return <Waiting text="Reading the attributes of the hits" />;
-  const facets = facetsOf(data.nodes.filter(Boolean));
-  return (
-    <dl class="facets">
-      {facets.map(({ name, values }) => (
-        <div key={name}>
-          <dt>{shown(name, 40)}</dt>
-          <dd class="chips">
-            {values.map(([value, number]) => (
-              <button type="button" class="chip" key={value} onClick={() => addCondition(state, `${name} = ${value}`)}>{shown(value, 30)} <span class="id">{number}</span></button>
-            ))}
-          </dd>
-        </div>
-      ))}
-    </dl>
-  );
-}
-
-/** List the attributes whose values repeat among some nodes, with the most frequent values. */
-export function facetsOf(nodes) {
-  const names = Object.keys(nodes[0]?.attributes ?? {});
-  return names
-    .map((name) => {
-      const counts = new Map();
-      for (const node of nodes) {
-        const value = node.attributes[name];
-        if (value !== null && value !== "") counts.set(String(value), (counts.get(String(value)) ?? 0) + 1);
-      }
-      const values = [...counts].sort((x, y) => y[1] - x[1]).slice(0, MOST_VALUES);
-      return { name, values, repeats: values.length > 0 && values[0][1] > 1 };
-    })
-    .filter((facet) => facet.repeats);
 }

@@ -11,7 +11,7 @@ const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
 const python = (value) => (value === null ? "None" : JSON.stringify(value));
 
 /** Write a search as a line of curl, Python, or the command line. */
-export function asCode({ graph, query, k, where, meaning, type }) {
+function asCode({ graph, query, k, where, meaning, type }) {
   const parameters = parametersOf(meaning, type);
   const base = location.origin;
   if (meaning.mix) {
@@ -21,8 +21,17 @@ export function asCode({ graph, query, k, where, meaning, type }) {
       Python: `from neupath.client import Client\n\nClient(${python(base)}).search(${python(graph)}, [${python(query)}], combination=${python(meaning.mix)}, k=${k})`,
     };
   }
-  const named = Object.entries({ ...parameters, k, ...(where.length ? { where } : {}) }).filter(([, value]) => value !== undefined);
-  const options = { metapath: "-p", measure: "--measure", model: "--model", node_type: "--node-type", k: "-k", where: "--where" };
+  const named = Object.entries({ ...parameters, k, ...(where.length ? { where } : {}) }).filter(
+    ([, value]) => value !== undefined,
+  );
+  const options = {
+    metapath: "-p",
+    measure: "--measure",
+    model: "--model",
+    node_type: "--node-type",
+    k: "-k",
+    where: "--where",
+  };
   const words = named.flatMap(([name, value]) => [value].flat().map((one) => `${options[name]} ${quote(one)}`));
   return {
     curl: `curl ${quote(base + urlOf(graphPath(graph, "/search"), { query, ...parameters, k, where }))}`,
@@ -31,10 +40,11 @@ export function asCode({ graph, query, k, where, meaning, type }) {
   };
 }
 
-const field = (value) => (/[",\n\r]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? ""));
+const field = (value) =>
+  /[",\n\r]/.test(String(value ?? "")) ? `"${String(value).replaceAll('"', '""')}"` : String(value ?? "");
 
 /** Write hits as CSV; every row says of which graph, meta-path and measure it is. */
-export function toCsv(hits, origin) {
+function toCsv(hits, origin) {
   const columns = Object.keys(origin);
   const rows = hits.map((hit) => [hit.rank, hit.id, hit.name, hit.score, ...columns.map((name) => origin[name])]);
   return [["rank", "id", "name", "score", ...columns], ...rows].map((row) => row.map(field).join(",")).join("\r\n");
@@ -58,8 +68,17 @@ export function ShareMenu({ state, meaning, hits, type, version }) {
   }, [isOpen]);
   if (!meaning) return null;
   const listed = hits.slice(0, state.k);
-  const origin = { query: state.query, graph: state.graph, version: version ?? "", metapath: meaning.metapath ?? (meaning.mix ? meaning.mix.map((part) => `${part.weight} × ${part.metapath}`).join(" + ") : ""),
-    measure: meaning.measure ?? meaning.model ?? "combination", where: state.where.join(" and "), time: new Date().toISOString() }; // prettier-ignore
+  const origin = {
+    query: state.query,
+    graph: state.graph,
+    version: version ?? "",
+    metapath:
+      meaning.metapath ??
+      (meaning.mix ? meaning.mix.map((part) => `${part.weight} × ${part.metapath}`).join(" + ") : ""),
+    measure: meaning.measure ?? meaning.model ?? "combination",
+    where: state.where.join(" and "),
+    time: new Date().toISOString(),
+  };
   const code = asCode({ ...state, meaning, type });
   const name = `hits-${state.graph}-${state.query}`;
   const act = (what, text) => async () => {
@@ -68,26 +87,68 @@ export function ShareMenu({ state, meaning, hits, type, version }) {
   };
   return (
     <div class="menu" ref={menu}>
-      <button type="button" id="share" aria-expanded={isOpen} aria-controls="share-panel" onClick={() => { setOpen(!isOpen); setCopied(null); }}>Export</button>
+      <button
+        type="button"
+        id="share"
+        aria-expanded={isOpen}
+        aria-controls="share-panel"
+        onClick={() => {
+          setOpen(!isOpen);
+          setCopied(null);
+        }}
+      >
+        Export
+      </button>
       {isOpen && (
         <div class="panel" id="share-panel">
           <p class="label">Download {listed.length} hits</p>
           <div class="row wrap">
-            <button type="button" id="csv" onClick={() => download(`${name}.csv`, new Blob([toCsv(listed, origin)], { type: "text/csv" }))}>CSV</button>
-            <button type="button" id="json" onClick={() => download(`${name}.json`, new Blob([JSON.stringify({ ...origin, hits: listed }, null, 1)], { type: "application/json" }))}>JSON</button>
+            <button
+              type="button"
+              id="csv"
+              onClick={() => download(`${name}.csv`, new Blob([toCsv(listed, origin)], { type: "text/csv" }))}
+            >
+              CSV
+            </button>
+            <button
+              type="button"
+              id="json"
+              onClick={() =>
+                download(
+                  `${name}.json`,
+                  new Blob([JSON.stringify({ ...origin, hits: listed }, null, 1)], { type: "application/json" }),
+                )
+              }
+            >
+              JSON
+            </button>
           </div>
           {meaning.metapath && (
             <>
               <p class="label">From every node</p>
-              <JobRun request={{ kind: "join", graph: state.graph, ...meaning, k: state.k }} label="Parquet, as a job">{() => <p><a href={linkTo({ view: "jobs" })}>Download it from the jobs</a></p>}</JobRun>
+              <JobRun request={{ kind: "join", graph: state.graph, ...meaning, k: state.k }} label="Parquet, as a job">
+                {() => (
+                  <p>
+                    <a href={linkTo({ view: "jobs" })}>Download it from the jobs</a>
+                  </p>
+                )}
+              </JobRun>
             </>
           )}
           <p class="label">Copy</p>
           <div class="row wrap">
-            <button type="button" id="copy-link" onClick={act("the link", location.href)}>Link</button>
-            {Object.entries(code).map(([what, text]) => <button type="button" key={what} class="copy-code" data-what={what} onClick={act(what, text)}>{what}</button>)}
+            <button type="button" id="copy-link" onClick={act("the link", location.href)}>
+              Link
+            </button>
+            {Object.entries(code).map(([what, text]) => (
+              <button type="button" key={what} class="copy-code" data-what={what} onClick={act(what, text)}>
+                {what}
+              </button>
+            ))}
           </div>
-          <p class="quiet" role="status">{copied ? `Copied ${copied}.` : "The link holds this view, with your marks."}</p>
+          <p class="quiet" role="status">
+            {copied ? `Copied ${copied}.` : "The link holds this view, with your marks."}
+          </p>
         </div>
       )}
     </div>

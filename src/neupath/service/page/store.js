@@ -129,8 +129,18 @@ const NO_TARGET = { target: null, targetType: null, group: null, by: null };
 
 /** The part of a state that shows one node; the meaning stays only if it starts at the same type. */
 export function atNode(node) {
-  return { ...NO_MEANING, ...NO_TARGET, view: "explore", query: String(node.id), queryType: node.node_type, where: [],
-    compare: false, show: "list", build: false, side: "a" }; // prettier-ignore
+  return {
+    ...NO_MEANING,
+    ...NO_TARGET,
+    view: "explore",
+    query: String(node.id),
+    queryType: node.node_type,
+    where: [],
+    compare: false,
+    show: "list",
+    build: false,
+    side: "a",
+  };
 }
 
 /** The part of a state that searches from a node along a meta-path, and explains a hit if one is given. */

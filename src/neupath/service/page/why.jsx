@@ -37,14 +37,27 @@ export function Why({ state, meaning, types, query, target, k }) {
   return (
     <section id="why" ref={section} aria-labelledby="why-title" aria-busy={isLoading} class={isStale ? "stale" : ""}>
       <div class="heading">
-        <h2 id="why-title" tabindex={-1}><bdi>{shown(labelOf(query), 60)}</bdi> and <bdi>{shown(labelOf(named), 60)}</bdi></h2>
-        <a class="button" href={linkTo({ view: "relate", target: String(target.id), targetType: target.node_type ?? queryType })}>All relations</a>
-        <button type="button" id="why-close" aria-label="Close the explanation" onClick={close}>✕</button>
+        <h2 id="why-title" tabindex={-1}>
+          <bdi>{shown(labelOf(query), 60)}</bdi> and <bdi>{shown(labelOf(named), 60)}</bdi>
+        </h2>
+        <a
+          class="button"
+          href={linkTo({ view: "relate", target: String(target.id), targetType: target.node_type ?? queryType })}
+        >
+          All relations
+        </a>
+        <button type="button" id="why-close" aria-label="Close the explanation" onClick={close}>
+          ✕
+        </button>
       </div>
       {error && <Problem error={error} retry={retry} />}
       {isLoading && !why && <Waiting text="Finding the paths" />}
-      {why && <Explanation why={why} state={state} types={types} meaning={meaning} query={query} target={target} k={k} />}
-      <p class="go"><NodeLink node={{ node_type: queryType, ...named }} /> <span class="quiet">search from here</span></p>
+      {why && (
+        <Explanation why={why} state={state} types={types} meaning={meaning} query={query} target={target} k={k} />
+      )}
+      <p class="go">
+        <NodeLink node={{ node_type: queryType, ...named }} /> <span class="quiet">search from here</span>
+      </p>
     </section>
   );
 }
@@ -60,10 +73,17 @@ function Explanation({ why, state, types, meaning, query, target, k }) {
   return (
     <div id="why-body">
       <p class="summary">{shown(why.summary ?? parts[0].summary ?? "", 600)}</p>
-      <p class="quiet standing">Score {score(why.score)}{standing && `, ${standing}`}</p>
+      <p class="quiet standing">
+        Score {score(why.score)}
+        {standing && `, ${standing}`}
+      </p>
       {why.why_not && <p class="why-not">{shown(why.why_not.sentence, 600)}</p>}
-      {parts.map((part) => <Part key={part.metapath ?? "model"} part={part} state={state} types={types} isOne={parts.length === 1} />)}
-      {meaning.metapath && why.score > 0 && <WhatIf state={state} meaning={meaning} query={query} target={target} why={why} k={k} />}
+      {parts.map((part) => (
+        <Part key={part.metapath ?? "model"} part={part} state={state} types={types} isOne={parts.length === 1} />
+      ))}
+      {meaning.metapath && why.score > 0 && (
+        <WhatIf state={state} meaning={meaning} query={query} target={target} why={why} k={k} />
+      )}
     </div>
   );
 }
@@ -79,33 +99,66 @@ function Part({ part, state, types, isOne }) {
   const groups = part.groups ?? [];
   const chosen = groups.find((group) => keyOf(group) === state.group) ?? null;
   const room = useRoom();
-  const drawn = chosen ? chosen.instances : groups.slice(0, DRAWN).flatMap((group) => group.instances.slice(0, 1).map((path) => ({ ...path, share: group.score })));
+  const drawn = chosen
+    ? chosen.instances
+    : groups
+        .slice(0, DRAWN)
+        .flatMap((group) => group.instances.slice(0, 1).map((path) => ({ ...path, share: group.score })));
   const layers = part.by ? [...new Set(pathTypes(part))] : [];
   return (
     <div class="part" ref={room.place}>
-      {!isOne && <h3>{score(part.weight)} × {shown(part.metapath, 120)}: {percent(part.total ? part.share / part.total : 0)} of the score</h3>}
-      {part.formula && <p class="formula" title={formulaWords(part) ?? undefined}>{part.measure} = {part.formula} = {score(part.score)}<span class="quiet"> {formulaWords(part)}</span></p>}
+      {!isOne && (
+        <h3>
+          {score(part.weight)} × {shown(part.metapath, 120)}: {percent(part.total ? part.share / part.total : 0)} of the
+          score
+        </h3>
+      )}
+      {part.formula && (
+        <p class="formula" title={formulaWords(part) ?? undefined}>
+          {part.measure} = {part.formula} = {score(part.score)}
+          <span class="quiet"> {formulaWords(part)}</span>
+        </p>
+      )}
       {groups.length > 0 && part.by && (
         <div class="groups-head">
           <h3>By {shown(part.by.node_type, 40)}</h3>
           {isOne && layers.length > 1 && (
-            <label class="small">Group by{" "}
-              <select id="by" value={state.by ?? part.by.node_type} onChange={(event) => change({ by: event.target.value, group: null }, { replace: true })}>
-                {layers.map((type) => <option key={type} value={type}>{shown(type, 40)}</option>)}
+            <label class="small">
+              Group by{" "}
+              <select
+                id="by"
+                value={state.by ?? part.by.node_type}
+                onChange={(event) => change({ by: event.target.value, group: null }, { replace: true })}
+              >
+                {layers.map((type) => (
+                  <option key={type} value={type}>
+                    {shown(type, 40)}
+                  </option>
+                ))}
               </select>
             </label>
           )}
         </div>
       )}
       <ol class="groups">
-        {groups.map((group) => <Group key={keyOf(group)} group={group} total={groups[0].share} isOpen={group === chosen} />)}
+        {groups.map((group) => (
+          <Group key={keyOf(group)} group={group} total={groups[0].share} isOpen={group === chosen} />
+        ))}
       </ol>
       {part.more_groups?.groups > 0 && (
-        <p class="quiet">and {count(part.more_groups.groups, "other")} with {count(part.more_groups.paths, "path")}, together {percent(part.more_groups.share)}</p>
+        <p class="quiet">
+          and {count(part.more_groups.groups, "other")} with {count(part.more_groups.paths, "path")}, together{" "}
+          {percent(part.more_groups.share)}
+        </p>
       )}
       {drawn.length > 0 && room.width > 0 && (
-        <PathPicture paths={drawn} types={types} total={chosen ? chosen.score : part.score} room={room.width}
-          name={`paths-${state.query}-${state.target}`} />
+        <PathPicture
+          paths={drawn}
+          types={types}
+          total={chosen ? chosen.score : part.score}
+          room={room.width}
+          name={`paths-${state.query}-${state.target}`}
+        />
       )}
       {part.paths && !groups.length && <p class="empty">This model gives no paths for the pair.</p>}
     </div>
@@ -145,13 +198,20 @@ function Instances({ group }) {
             <span class="share">{percent(group.score ? path.share / group.score : 0)}</span>
             <span class="walk">
               {path.nodes.map((node, place) => (
-                <span key={place}>{place > 0 && <span class="link"> {shown(path.links[place - 1], 40)} </span>}<NodeLink node={node} most={60} /></span>
+                <span key={place}>
+                  {place > 0 && <span class="link"> {shown(path.links[place - 1], 40)} </span>}
+                  <NodeLink node={node} most={60} />
+                </span>
               ))}
             </span>
           </li>
         ))}
       </ol>
-      {others > 0 && <p class="quiet">and {count(others, "other path")} by {shown(labelOf(group), 60)}</p>}
+      {others > 0 && (
+        <p class="quiet">
+          and {count(others, "other path")} by {shown(labelOf(group), 60)}
+        </p>
+      )}
     </>
   );
 }
@@ -161,9 +221,26 @@ function WhatIf({ state, meaning, query, target, why, k }) {
   const type = why.by?.node_type;
   const isIn = why.rank !== null && why.rank <= k;
   const change_ = isIn ? { remove: type ?? "edges" } : { add: "edges" };
-  const request = { kind: "whatif", graph: state.graph, query: query.id, target: target.id, ...meaning, k, limit: 6, ...change_ };
+  const request = {
+    kind: "whatif",
+    graph: state.graph,
+    query: query.id,
+    target: target.id,
+    ...meaning,
+    k,
+    limit: 6,
+    ...change_,
+  };
   return (
-    <JobRun key={JSON.stringify(request)} request={request} label={isIn ? `What if ${type ? pluralOf(shown(type, 30)) : "edges"} were missing?` : `What would bring it among the best ${k}?`}>
+    <JobRun
+      key={JSON.stringify(request)}
+      request={request}
+      label={
+        isIn
+          ? `What if ${type ? pluralOf(shown(type, 30)) : "edges"} were missing?`
+          : `What would bring it among the best ${k}?`
+      }
+    >
       {(result) => <WhatIfResult result={result} k={k} />}
     </JobRun>
   );
@@ -180,11 +257,18 @@ function WhatIfResult({ result, k }) {
     <div class="what-if">
       <ul>
         {singles.map((single, place) => (
-          <li key={place}>{verb} <b>{shown(single.elements.map(elementText).join(", "), 160)}</b>: rank {rank ?? "–"} → {single.rank ?? "none"}, score {score(result.score)} → {score(single.score)}</li>
+          <li key={place}>
+            {verb} <b>{shown(single.elements.map(elementText).join(", "), 160)}</b>: rank {rank ?? "–"} →{" "}
+            {single.rank ?? "none"}, score {score(result.score)} → {score(single.score)}
+          </li>
         ))}
       </ul>
       {smallest && smallest.size > 1 && (
-        <p>{optimal ? "At least" : "At most"} {count(smallest.size)} {kind === "remove" ? "must be missing" : "are needed"} to move it {moved}: {shown(smallest.elements.map(elementText).join(", "), 400)}.</p>
+        <p>
+          {optimal ? "At least" : "At most"} {count(smallest.size)}{" "}
+          {kind === "remove" ? "must be missing" : "are needed"} to move it {moved}:{" "}
+          {shown(smallest.elements.map(elementText).join(", "), 400)}.
+        </p>
       )}
       {!singles.length && !smallest && <p>{shown(reason ?? "Nothing that was tried changes it.", 400)}</p>}
     </div>

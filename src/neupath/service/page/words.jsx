@@ -49,11 +49,13 @@ export const article = (word) => (/^[aeiou]/i.test(word) ? "an" : "a");
 export function metapathWords(metapath, types) {
   const middle = (types.length - 1) / 2;
   const isRoundTrip = types.length % 2 === 1 && types.every((type, place) => type === types.at(-1 - place));
-  const relations = [...metapath.slice(0, metapath.length / 2 + 1).matchAll(/<?-([^-<>]+)->|<-([^-<>]+)-/g)].map((match) =>
-    match[0].startsWith("<") ? `← ${match[2] ?? match[1]}` : `${match[1]} →`,
+  const relations = [...metapath.slice(0, metapath.length / 2 + 1).matchAll(/<?-([^-<>]+)->|<-([^-<>]+)-/g)].map(
+    (match) => (match[0].startsWith("<") ? `← ${match[2] ?? match[1]}` : `${match[1]} →`),
   );
   const conditions = [...new Set(metapath.match(/\[[^\]]*\]/g) ?? [])].join(" ");
-  const details = [relations.length ? `(${shown(relations.join(", "), 60)})` : "", conditions].filter(Boolean).join(" ");
+  const details = [relations.length ? `(${shown(relations.join(", "), 60)})` : "", conditions]
+    .filter(Boolean)
+    .join(" ");
   const tail = details && ` ${details}`;
   const plurals = types.map((type) => pluralOf(shown(type, 30)));
   if (isRoundTrip && middle === 1) return `shared ${plurals[1]}${tail}`;
@@ -94,7 +96,9 @@ export function download(name, blob) {
 export function NodeName({ node, most = MAX_LETTERS, withId = true }) {
   return (
     <>
-      <bdi class="name" title={shown(labelOf(node), 400)}>{shown(labelOf(node), most)}</bdi>
+      <bdi class="name" title={shown(labelOf(node), 400)}>
+        {shown(labelOf(node), most)}
+      </bdi>
       {withId && isNamed(node) && <bdi class="id">{shown(node.id, most)}</bdi>}
     </>
   );
@@ -120,11 +124,19 @@ export function Problem({ error, retry = null, children }) {
     <div class="problem" role="alert">
       <p>{shown(error.message, 1200)}</p>
       {children}
-      {retry && <button type="button" onClick={retry}>Try again</button>}
+      {retry && (
+        <button type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
     </div>
   );
 }
 
 export function Waiting({ text }) {
-  return <p class="waiting quiet" role="status">{text} …</p>;
+  return (
+    <p class="waiting quiet" role="status">
+      {text} …
+    </p>
+  );
 }
