@@ -30,7 +30,7 @@ SCORERS |= {"combination": lambda: Combination(PARTS), "pathranker": lambda: Pat
 SCORERS |= {name: lambda measure=measure: measure("user") for name, measure in GRAPH_MEASURES.items()}
 SCORERS |= {
     name: lambda name=name: make_model(
-        name, **SMALL.get(name, {"dim": 8}), **FROM[ARCHITECTURES[name].learns_from], device="cpu"
+        name, **SMALL.get(name, {"dim": 8}), **OTHER.get(name, FROM[ARCHITECTURES[name].learns_from]), device="cpu"
     )
     for name in ARCHITECTURES
 }
@@ -40,9 +40,10 @@ FROM = {
     "metapath": {"metapath": PATH, "walks": 2},
     "node_type": {"node_type": "user", "walks": 2},
 }
-SMALL = {"countpath": {"layers": 1, "channels": 2}, "nbfnet": {"dim": 8, "learning_rate": 0.1}}
+SMALL = {"countpath": {"layers": 1, "channels": 2}, "nbfnet": {"dim": 8, "learning_rate": 0.1}, "pathboost": {}}
+OTHER = {"pathboost": {"trees": 3}}
 SYMMETRIC = ("pathsim", "joinsim", "hetesim", "pathcount", "dwpc", "combination", "pathranker", "scan")
-NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet")
+NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet", "pathboost")
 """All others are symmetric but for rounding."""
 UNBOUNDED = tuple(name for name, measure in MEASURES.items() if not measure.bounded)
 

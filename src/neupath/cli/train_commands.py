@@ -116,15 +116,7 @@ def train(
     settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings["device"] = device
     if architecture in learning_from("metapath", "node_type"):
-        if pairs is not None:
-            raise QueryError(f"{architecture} learns without labels; leave out --pairs")
-        from neupath.learn.training_run import embed
-
-        embedded = embed(source.load(), architecture, metapath, node_type, out, settings | {"seed": seed})
-        if as_json:
-            print_json(embedded.to_dict())
-        else:
-            print(f"saved to {out}: vectors of {embedded.node_type} nodes, learned in {embedded.seconds:.1f} s")
+        _embed(source, architecture, metapath, pairs, node_type, out, settings | {"seed": seed}, as_json)
         return
     if (metapath is None) == (pairs is None):
         raise QueryError("give either --metapath, to draw labels from a measure, or --pairs, a file of labels")
@@ -158,6 +150,21 @@ def train(
         print(f"it reads as {text} with weight {weight:.3f}")
     if architecture == "countpath" and not learned.metapaths:
         print("no path explains the labels better than a score of 0 for every pair")
+
+
+def _embed(
+    source: GraphSource, architecture: str, metapath: str | None, pairs: Path | None, node_type: str | None, out: Path,
+    settings: dict[str, Any], as_json: bool,
+) -> None:  # fmt: skip
+    if pairs is not None:
+        raise QueryError(f"{architecture} learns without labels; leave out --pairs")
+    from neupath.learn.training_run import embed
+
+    embedded = embed(source.load(), architecture, metapath, node_type, out, settings)
+    if as_json:
+        print_json(embedded.to_dict())
+    else:
+        print(f"saved to {out}: vectors of {embedded.node_type} nodes, learned in {embedded.seconds:.1f} s")
 
 
 def _train_auto(

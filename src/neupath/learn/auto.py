@@ -8,7 +8,7 @@ standard error. All that is finished is kept in the output folder, so that a run
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -144,7 +144,7 @@ class Stack(Scorer):
     def params(self) -> dict[str, object]:
         return {"members": self.members}
 
-    def fit(self, hin: HIN) -> Self:
+    def fit(self, hin: HIN) -> Self:  # noqa: ARG002
         raise QueryError("a stack is made by training with the architecture auto; bind(hin) moves it to another graph")
 
     def bind(self, hin: HIN) -> Self:
@@ -360,7 +360,10 @@ class _Run:
             members, reason = self._choose()
         else:
             first = self.learners[0]
-            members, reason = {first: 1.0}, f"{few or 'all labels are equal'}, so nothing could be held out: {first} it is"
+            members, reason = (
+                {first: 1.0},
+                f"{few or 'all labels are equal'}, so nothing could be held out: {first} it is",
+            )
         chosen = self._train(members)
         chosen.save(self.folder)
         report = self._report(members, reason)
