@@ -322,6 +322,7 @@ def reproduce(
         typer.Option("--architectures", help="Only these, and measures; separated by commas, or one at a time."),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="How many runs are carried out at a time.")] = 1,
+    budget: Annotated[float, typer.Option("--budget", help="Of real: about how many seconds auto may take.")] = 600.0,
     device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -332,13 +333,20 @@ def reproduce(
     Each writes CSV, Markdown and a figure, with the paper's printed numbers
     beside ours.
 
+    The part real is made alone: every learner and auto on relations, classes
+    and areas that are withheld from hetionet, kg20c, acm_hgb and imdb.
+
     Every finished run is kept: the same command resumes where it was
     interrupted, and parts share their runs.
 
     Examples:
       neupath reproduce --quick --out quick
       neupath reproduce rmse ndcg --data graphs --device cuda --jobs 12
+      neupath reproduce real --data graphs --out real
     """
+    if "real" in (parts or ()):
+        _reproduce_real(parts or (), out, data, budget, as_json)
+        return
     from neupath.learn.reproduce import PARTS
     from neupath.learn.reproduce import reproduce as carry_out
 
@@ -356,3 +364,16 @@ def reproduce(
     for part in parts or PARTS:
         stdout.print(f"{part}: {PARTS[part][0]}", highlight=False)
         print(f"  {out / part}.md, .csv, .svg")
+
+
+def _reproduce_real(parts: Sequence[str], out: Path, data: Path | None, budget: float, as_json: bool) -> None:
+    from neupath.learn.reproduce.real_labels import reproduce_real
+
+    if len(parts) > 1:
+        raise QueryError("the part real is made alone; leave out the others, or leave out real")
+    with ProgressBars() as bars:
+        runs = reproduce_real(out, data, budget=budget, progress=bars)
+    if as_json:
+        print_json([dict(vars(run)) for run in runs])
+    else:
+        print(f"{len(runs):,} runs\n  {out / 'real.md'}, {out / 'real.jsonl'}")

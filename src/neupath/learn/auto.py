@@ -37,6 +37,9 @@ STATE, REPORT, MEMBERS = "auto-state.json", "auto.json", "members"
 _FOLDS = 3
 _MOST_EDGES = 200_000
 """Edges beyond which models that pass over the graph see paths of 2 steps instead of 4."""
+_PASS_OVER_EDGES = ("neupath", "nbfnet", "rgcn", "gat")
+_SECONDS_PER_EDGE = 1e-4
+"""About how long learners that pass over all edges take to train on one part of the queries, on 2 cores."""
 _FINAL_SHARE = 0.25
 """The share of the budget that is kept to train what was chosen."""
 
@@ -408,6 +411,9 @@ class _Run:
             return "left out: it ranks the nodes of one type"
         if not self._left():
             return "left out: the budget was spent"
+        edges = sum(matrix.nnz for matrix in self.hin.matrices.values())
+        if name in _PASS_OVER_EDGES and _SECONDS_PER_EDGE * edges > self._left() / len(self.learners):
+            return f"left out: {edges:,} edges are too many for a budget of {self.budget:g} s"
         return None
 
     def _predict(self, name: str, fold: Rows, predicted: list[float | None], seconds: float) -> None:
