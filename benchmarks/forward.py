@@ -196,7 +196,12 @@ def main() -> None:
     parser.add_argument("--cost", action="store_true", help="compare the improved variant with the published one alone")
     arguments = parser.parse_args()
     if arguments.cost:
-        for graph, path, layers in (("imdb", "MAM", 2), ("kg20c", "APA", 2), ("imdb", "MAMAM", 4), ("kg20c", "APCPA", 4)):
+        for graph, path, layers in (
+            ("imdb", "MAM", 2),
+            ("kg20c", "APA", 2),
+            ("imdb", "MAMAM", 4),
+            ("kg20c", "APCPA", 4),
+        ):
             cost(Path(arguments.data), graph, path, layers)
         return
     hin = load_graph("imdb", Path(arguments.data))

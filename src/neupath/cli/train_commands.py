@@ -124,13 +124,15 @@ def train(
     if types is not None and pairs is None:
         raise QueryError("the labels take their node type from --metapath; leave out --node-type")
     if architecture == "auto":
-        _train_auto(source, pairs, types, out, budget, {name for name in options if name in settings}, seed, as_json)
+        given = {name for name in options if name in settings} | ({"device"} if device else set())
+        given |= {"processes"} if processes != 1 else set()
+        _train_auto(source, pairs, types, out, budget, given, seed, as_json)
         return
     if budget is not None:
         raise QueryError(f"--budget is for auto, and the architecture is {architecture}; leave it out")
     hin = source.load()
     labels = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
-    if labels is not None and (few := too_few(labels)) is not None:
+    if labels is not None and architecture != "countpath" and (few := too_few(labels)) is not None:
         note(few)
     from neupath.learn.training_run import learn
 
@@ -177,7 +179,10 @@ def _train_auto(
         raise QueryError("auto judges learners by labels of your own; give --pairs, or another --architecture")
     for name in sorted(settings):
         flag = name.replace("_", "-")
-        raise QueryError(f"auto chooses the settings of what it tries; leave out --{flag}, or give an --architecture")
+        raise QueryError(
+            f"auto chooses the settings of what it tries, and runs on the CPU; leave out --{flag}, or give an "
+            f"--architecture"
+        )
     hin = source.load()
     labels = read_pairs(hin, pairs, types, examples=True)
     if (few := too_few(labels)) is not None:
