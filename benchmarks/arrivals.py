@@ -52,7 +52,7 @@ def set_edges(live: LiveGraph, edges: list[RowEdge], nodes: dict[str, Nodes] | N
 
 def measure_cost(hin: HIN, training_graph: HIN, metapath: str, layers: int) -> dict[str, object]:
     """Time single edges and bindings in turn, with a model that was trained on a similar, smaller graph."""
-    model = NeuPath(dim=16, layers=layers, epochs=1, device="cpu")
+    model = NeuPath(dim=16, layers=layers, epochs=1, variant="paper", device="cpu")
     teacher = PathSim(metapath).fit(training_graph)
     model.fit(
         training_graph,
@@ -141,12 +141,13 @@ def add_movies(live: LiveGraph, hin: HIN, order: dict[str, np.ndarray]) -> list[
 
 def train(column: Column, architecture: str, hin: HIN, seed: int, options: argparse.Namespace) -> PairModel:
     """Train a model as `neupath reproduce` does."""
-    settings: dict[str, Any] = FULL.settings_of(architecture) | {"seed": seed, "device": options.device}
+    preset = "neupath-paper" if architecture == "neupath" else architecture
+    settings: dict[str, Any] = FULL.settings_of(preset) | {"seed": seed, "device": options.device}
     settings |= {"epochs": options.epochs} if options.epochs else {}
     if architecture == "countpath":
         model: PairModel = CountPath(**{k: v for k, v in settings.items() if k != "dim"})
     else:
-        model = NeuPath(layers=column.layers, paths=column.paths, **settings)
+        model = NeuPath(layers=column.layers, paths=column.paths, variant="paper", **settings)
     split = split_queries(hin, "movie", FULL.queries, seed=seed)
     return model.fit(hin, teacher=PathSim(column.metapath).fit(hin), queries=split.train, validation=split.validation)
 

@@ -31,7 +31,7 @@ SCORERS |= {"relsim": lambda: RelSim([PATH, "user-item-user"], [0.7, 0.3]), "avg
 SCORERS |= {name: lambda measure=measure: measure("user") for name, measure in GRAPH_MEASURES.items()}
 SCORERS |= {
     name: lambda name=name: make_model(
-        name, **SMALL.get(name, {"dim": 8}), **FROM[ARCHITECTURES[name].learns_from], device="cpu"
+        name, **SMALL.get(name, {"dim": 8}), **OTHER.get(name, FROM[ARCHITECTURES[name].learns_from]), device="cpu"
     )
     for name in ARCHITECTURES
 }
@@ -41,7 +41,8 @@ FROM = {
     "metapath": {"metapath": PATH, "walks": 2},
     "node_type": {"node_type": "user", "walks": 2},
 }
-SMALL = {"countpath": {"layers": 1, "channels": 2}, "nbfnet": {"dim": 8, "learning_rate": 0.1}}
+SMALL = {"countpath": {"layers": 1, "channels": 2}, "nbfnet": {"dim": 8, "learning_rate": 0.1}, "pathboost": {}}
+OTHER = {"pathboost": {"trees": 3}}
 SYMMETRIC = (
     "pathsim",
     "joinsim",
@@ -55,7 +56,7 @@ SYMMETRIC = (
     "relsim",
     "scan",
 )
-NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet")
+NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet", "pathboost")
 """All others are symmetric but for rounding."""
 UNBOUNDED = tuple(name for name, measure in MEASURES.items() if not measure.bounded)
 

@@ -43,8 +43,12 @@ def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:
     arguments = ["--layers", 4, "--dim", 16, "--epochs", 3, "--device", "cpu"]
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
+    refused = run("train", "toy", "--pairs", pairs, "--out", folder, *arguments)
+    assert "auto chooses the settings of what it tries, and runs on the CPU; leave out --device" in refused.err
+    arguments += ["--architecture", "neupath"]
     trained = run("train", "toy", "--pairs", pairs, "--out", folder, *arguments, "--json")
     assert trained.json["epochs"] == 3
+    assert "5 labels of 4 queries: too few to train a model on" in trained.err
     result = run("evaluate", "toy", "--model", folder, "--metapath", "APVPA", "--queries", 2)
     assert result.code == 2, "five authors are too few for a split"
     searched = run("search", "toy", "Mike", "--model", folder)
@@ -180,4 +184,28 @@ def test_pairs_whose_ids_fit_two_types_need_a_node_type(run: Run, tmp_path: Path
     typed.write_text("query,target,score,query_type,target_type\nx,y,1,a,b\n")
     across = run("train", folder, "--pairs", typed, *settings)
     assert across.code == 2
-    assert "a countpath model ranks the nodes of one type, and these pairs go from a to b nodes; infer" in across.err
+    assert "a countpath model ranks the nodes of one type, and these pairs go from a to b nodes; neupath" in across.err
+
+
+def test_auto_is_the_default_for_pairs(run: Run, tmp_path: Path) -> None:
+    pairs, model = tmp_path / "pairs.csv", tmp_path / "model"
+    pairs.write_text("query,target,score\nMike,Bob,5\nMike,Mary,4\nMike,Jim,1\nMary,Ann,2\n")
+    trained = run("train", "toy", "--pairs", pairs, "--out", model)
+    assert trained.code == 0, trained.err
+    assert "4 labels of 2 queries: infer" in trained.out
+    assert "too few to train a model on" in trained.err
+    assert "Bob" in run("search", "toy", "Mike", "--model", model).out
+    assert "Mike" in run("explain", "toy", "Mike", "Bob", "--model", model).out
+    assert (
+        "auto judges learners by labels of your own"
+        in run("train", "toy", "-p", "APVPA", "--architecture", "auto", "--out", model).err
+    )
+    assert (
+        "--budget is for auto, and the architecture is countpath"
+        in run("train", "toy", "--pairs", pairs, "--architecture", "countpath", "--budget", 5, "--out", model).err
+    )
+    across = tmp_path / "across.csv"
+    across.write_text("query,target,score\nMike,SIGMOD,yes\nMike,KDD,no\nMary,SIGMOD,yes\nAnn,SIGMOD,no\n")
+    arguments = ("train", "toy", "--pairs", across, "--out", model, "--query-type", "author", "--target-type", "venue")
+    assert run(*arguments).code == 0
+    assert run("search", "toy", "Mike", "--model", model, "-k", 1, "--json").json["hits"][0]["id"] == "SIGMOD"

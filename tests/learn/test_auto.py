@@ -36,7 +36,8 @@ def learners(monkeypatch: pytest.MonkeyPatch) -> dict:
     return known
 
 
-def test_takes_the_best_and_says_why(learners, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("learners")
+def test_takes_the_best_and_says_why(tmp_path: Path) -> None:
     hin = shop_graph()
     report = train_auto(hin, labels_of(), tmp_path)
     assert report.chosen == ("near",)
@@ -47,10 +48,13 @@ def test_takes_the_best_and_says_why(learners, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "auto.json").read_text())["chosen"] == ["near"]
     assert not (tmp_path / STATE).exists()
     loaded = npth.load_scorer(tmp_path, hin)
-    assert loaded.top_k("u20", k=3) == npth.Combination([Part("pathsim", "user-item-user", 1.0)]).fit(hin).top_k("u20", k=3)
+    assert loaded.top_k("u20", k=3) == npth.Combination([Part("pathsim", "user-item-user", 1.0)]).fit(hin).top_k(
+        "u20", k=3
+    )
 
 
-def test_stacks_what_helps(learners, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("learners")
+def test_stacks_what_helps(tmp_path: Path) -> None:
     hin = shop_graph()
     near, far = (npth.PathSim(path).fit(hin) for path in ("user-item-user", "user-item-tag-item-user"))
     rows = np.repeat(np.arange(30), 12), np.tile(np.arange(12), 30)
@@ -119,7 +123,8 @@ print(calls, report.chosen, [round(each.score, 9) for each in report.tried])
 
 
 @pytest.mark.slow
-def test_a_killed_run_continues(learners, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("learners")
+def test_a_killed_run_continues(tmp_path: Path) -> None:
     """The second run makes only what the first did not finish, and has the result of a run that was not killed."""
 
     def run(how: str) -> subprocess.CompletedProcess[str]:

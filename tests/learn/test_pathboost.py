@@ -38,9 +38,9 @@ def labels_of(hin: HIN, queries: int = 24) -> Pairs:
     rows = []
     for query in range(queries):
         scores = shared.score_rows(np.array([query]))[0]
-        for target in np.random.default_rng(query).permutation(hin.num_nodes("user"))[:20].tolist():
-            if target != query:
-                rows.append((query, target, float(scores[target] > 0 and towns[query] == towns[target])))
+        drawn = np.random.default_rng(query).permutation(hin.num_nodes("user"))[:20].tolist()
+        similar = [(target, float(scores[target] > 0 and towns[query] == towns[target])) for target in drawn]
+        rows += [(query, target, label) for target, label in similar if target != query]
     queries_, targets, scores_ = zip(*rows, strict=True)
     return Pairs("user", np.array(queries_), np.array(targets), np.array(scores_))
 
@@ -94,7 +94,7 @@ def test_damaged_models_are_refused(hin: HIN, model: PathBoost, tmp_path: Path) 
         npth.load_scorer(folder, hin)
 
 
-def test_explained_by_paths_and_attributes(hin: HIN, model: PathBoost) -> None:
+def test_explained_by_paths_and_attributes(model: PathBoost) -> None:
     hit = model.top_k("u1", k=1)[0]
     contributions = {each.name: each.value for each in model.contributions("u1", hit.id)}
     assert contributions["user-item-user"] > 0
@@ -105,7 +105,7 @@ def test_explained_by_paths_and_attributes(hin: HIN, model: PathBoost) -> None:
     assert "paths" in explain_model(model, "u1", hit.id).summary
 
 
-def test_more_paths_never_lower_the_score(hin: HIN, model: PathBoost) -> None:
+def test_more_paths_never_lower_the_score(model: PathBoost) -> None:
     names = model.feature_names_
     rising = [number for number, name in enumerate(names) if name.startswith(("pathsim", "pcrw"))]
     matrix = np.random.default_rng(0).random((40, len(names)))

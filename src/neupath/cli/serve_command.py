@@ -23,7 +23,7 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
     """Read a TOML file of options, as defaults that the command line overrides."""
     if path is None:
         return None
-    known = {parameter.name for parameter in context.command.params} - {"config", "help"}
+    known = {str(parameter.name) for parameter in context.command.params} - {"config", "help"}
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -116,15 +116,7 @@ def train(
     settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings["device"] = device
     if architecture in learning_from("metapath", "node_type"):
-        if pairs is not None:
-            raise QueryError(f"{architecture} learns without labels; leave out --pairs")
-        from neupath.learn.training_run import embed
-
-        embedded = embed(source.load(), architecture, metapath, node_type, out, settings | {"seed": seed})
-        if as_json:
-            print_json(embedded.to_dict())
-        else:
-            print(f"saved to {out}: vectors of {embedded.node_type} nodes, learned in {embedded.seconds:.1f} s")
+        _embed(source, architecture, metapath, pairs, node_type, out, settings | {"seed": seed}, as_json)
         return
     if (metapath is None) == (pairs is None):
         raise QueryError("give either --metapath, to draw labels from a measure, or --pairs, a file of labels")
@@ -132,13 +124,15 @@ def train(
     if types is not None and pairs is None:
         raise QueryError("the labels take their node type from --metapath; leave out --node-type")
     if architecture == "auto":
-        _train_auto(source, pairs, types, out, budget, {name for name in options if name in settings}, seed, as_json)
+        given = {name for name in options if name in settings} | ({"device"} if device else set())
+        given |= {"processes"} if processes != 1 else set()
+        _train_auto(source, pairs, types, out, budget, given, seed, as_json)
         return
     if budget is not None:
         raise QueryError(f"--budget is for auto, and the architecture is {architecture}; leave it out")
     hin = source.load()
     labels = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
-    if labels is not None and (few := too_few(labels)) is not None:
+    if labels is not None and architecture != "countpath" and (few := too_few(labels)) is not None:
         note(few)
     from neupath.learn.training_run import learn
 
@@ -160,6 +154,21 @@ def train(
         print("no path explains the labels better than a score of 0 for every pair")
 
 
+def _embed(
+    source: GraphSource, architecture: str, metapath: str | None, pairs: Path | None, node_type: str | None, out: Path,
+    settings: dict[str, Any], as_json: bool,
+) -> None:  # fmt: skip
+    if pairs is not None:
+        raise QueryError(f"{architecture} learns without labels; leave out --pairs")
+    from neupath.learn.training_run import embed
+
+    embedded = embed(source.load(), architecture, metapath, node_type, out, settings)
+    if as_json:
+        print_json(embedded.to_dict())
+    else:
+        print(f"saved to {out}: vectors of {embedded.node_type} nodes, learned in {embedded.seconds:.1f} s")
+
+
 def _train_auto(
     source: GraphSource, pairs: Path | None, types: NodeTypes, out: Path, budget: float | None, settings: set[str],
     seed: int, as_json: bool,
@@ -170,7 +179,10 @@ def _train_auto(
         raise QueryError("auto judges learners by labels of your own; give --pairs, or another --architecture")
     for name in sorted(settings):
         flag = name.replace("_", "-")
-        raise QueryError(f"auto chooses the settings of what it tries; leave out --{flag}, or give an --architecture")
+        raise QueryError(
+            f"auto chooses the settings of what it tries, and runs on the CPU; leave out --{flag}, or give an "
+            f"--architecture"
+        )
     hin = source.load()
     labels = read_pairs(hin, pairs, types, examples=True)
     if (few := too_few(labels)) is not None:
@@ -315,6 +327,7 @@ def reproduce(
         typer.Option("--architectures", help="Only these, and measures; separated by commas, or one at a time."),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="How many runs are carried out at a time.")] = 1,
+    budget: Annotated[float, typer.Option("--budget", help="Of real: about how many seconds auto may take.")] = 600.0,
     device: DeviceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -325,13 +338,20 @@ def reproduce(
     Each writes CSV, Markdown and a figure, with the paper's printed numbers
     beside ours.
 
+    The part real is made alone: every learner and auto on relations, classes
+    and areas that are withheld from hetionet, kg20c, acm_hgb and imdb.
+
     Every finished run is kept: the same command resumes where it was
     interrupted, and parts share their runs.
 
     Examples:
       neupath reproduce --quick --out quick
       neupath reproduce rmse ndcg --data graphs --device cuda --jobs 12
+      neupath reproduce real --data graphs --out real
     """
+    if "real" in (parts or ()):
+        _reproduce_real(parts or (), out, data, budget, as_json)
+        return
     from neupath.learn.reproduce import PARTS
     from neupath.learn.reproduce import reproduce as carry_out
 
@@ -349,3 +369,16 @@ def reproduce(
     for part in parts or PARTS:
         stdout.print(f"{part}: {PARTS[part][0]}", highlight=False)
         print(f"  {out / part}.md, .csv, .svg")
+
+
+def _reproduce_real(parts: Sequence[str], out: Path, data: Path | None, budget: float, as_json: bool) -> None:
+    from neupath.learn.reproduce.real_labels import reproduce_real
+
+    if len(parts) > 1:
+        raise QueryError("the part real is made alone; leave out the others, or leave out real")
+    with ProgressBars() as bars:
+        runs = reproduce_real(out, data, budget=budget, progress=bars)
+    if as_json:
+        print_json([dict(vars(run)) for run in runs])
+    else:
+        print(f"{len(runs):,} runs\n  {out / 'real.md'}, {out / 'real.jsonl'}")

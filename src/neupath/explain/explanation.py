@@ -236,10 +236,7 @@ def explain(
     path = scorer.metapath_
     position = position_to_group_by(path, by)
     x, y = hin.row(path.source, query), hin.row(path.target, target)
-    chain, back = chains(hin, scorer)
-    walks = Walks.between(chain, back, x, y)
-    if not scorer.counts_walks:
-        walks = SimplePaths(walks, path.node_types, [hin.num_nodes(node_type) for node_type in path.node_types])
+    walks = walks_between(scorer, x, y)
     scores = scorer.score_rows(np.array([x]))[0]
     score = float(scores[y])
     share_of_weight = score / walks.total if walks.total else 0.0
@@ -293,6 +290,13 @@ def _summarise(
 
 def _no_path(metapath: str, query: PathNode, target: PathNode) -> str:
     return f"No {metapath} path joins {shortened(query.label)} and {shortened(target.label)}."
+
+
+def walks_between(scorer: PathMeasure, x: int, y: int) -> Walks:
+    """Return the walks between two rows that count for a measure."""
+    hin, types = scorer.hin_, scorer.metapath_.node_types
+    walks = Walks.between(*chains(hin, scorer), x, y)
+    return walks if scorer.counts_walks else SimplePaths(walks, types, [hin.num_nodes(each) for each in types])
 
 
 def chains(hin: HIN, scorer: PathMeasure) -> tuple[Sequence[Csr], Sequence[Csr]]:

@@ -15,7 +15,7 @@ from neupath.engine.hits import QuerySet
 from neupath.engine.products import Formula, Normalisation, formula_of
 from neupath.engine.topk import set_norm
 from neupath.errors import QueryError
-from neupath.explain.explanation import chains, counted, write_formula
+from neupath.explain.explanation import counted, walks_between, write_formula
 from neupath.explain.groups import (
     NAMED,
     Grouped,
@@ -155,8 +155,7 @@ def explain_set(
     rows, weights = hin.rows(path.source, given.ids), np.array(given.weights)
     members = QuerySet(hin.nodes[path.source].ids_at(rows.tolist()), given.weights).checked()
     y = hin.row(path.target, target)
-    chain, back = chains(hin, scorer)
-    walks = [Walks.between(chain, back, int(row), y) for row in rows]
+    walks = [walks_between(scorer, int(row), y) for row in rows]
     scores = scorer.set_scores(rows, weights)
     score, numerator = float(scores[y]), float(sum(c * each.total for c, each in zip(weights, walks, strict=True)))
     per_weight = score / numerator if numerator and score else 0.0
@@ -167,7 +166,7 @@ def explain_set(
         added = float(grouped.shares[order]) * own.total * factor
         instances: tuple[PathInstance, ...] = ()
         if paths and order < limit:
-            heaviest = islice(own.through(position, at).heaviest(), paths)
+            heaviest = islice(own.heaviest((position, at)), paths)
             instances = tuple(path_instance(hin, path, nodes, weight, weight * factor) for nodes, weight in heaviest)
         node = node_at(hin, path.node_types[position], int(own.rows[position][at]))
         return PathGroup(node, int(grouped.counts[order]), added, added / score if score else 0.0, instances)

@@ -18,7 +18,6 @@ from scipy.sparse import csr_array
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Nodes, Rows
 
-
 _TEXT_WIDTH = 4096
 _MOST_CATEGORIES = 200
 NAME = "name"

@@ -8,7 +8,7 @@ standard error. All that is finished is kept in the output folder, so that a run
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
@@ -37,6 +37,9 @@ STATE, REPORT, MEMBERS = "auto-state.json", "auto.json", "members"
 _FOLDS = 3
 _MOST_EDGES = 200_000
 """Edges beyond which models that pass over the graph see paths of 2 steps instead of 4."""
+_PASS_OVER_EDGES = ("neupath", "nbfnet", "rgcn", "gat")
+_SECONDS_PER_EDGE = 1e-4
+"""About how long learners that pass over all edges take to train on one part of the queries, on 2 cores."""
 _FINAL_SHARE = 0.25
 """The share of the budget that is kept to train what was chosen."""
 
@@ -144,7 +147,7 @@ class Stack(Scorer):
     def params(self) -> dict[str, object]:
         return {"members": self.members}
 
-    def fit(self, hin: HIN) -> Self:
+    def fit(self, hin: HIN) -> Self:  # noqa: ARG002
         raise QueryError("a stack is made by training with the architecture auto; bind(hin) moves it to another graph")
 
     def bind(self, hin: HIN) -> Self:
@@ -360,7 +363,10 @@ class _Run:
             members, reason = self._choose()
         else:
             first = self.learners[0]
-            members, reason = {first: 1.0}, f"{few or 'all labels are equal'}, so nothing could be held out: {first} it is"
+            members, reason = (
+                {first: 1.0},
+                f"{few or 'all labels are equal'}, so nothing could be held out: {first} it is",
+            )
         chosen = self._train(members)
         chosen.save(self.folder)
         report = self._report(members, reason)
@@ -405,6 +411,9 @@ class _Run:
             return "left out: it ranks the nodes of one type"
         if not self._left():
             return "left out: the budget was spent"
+        edges = sum(matrix.nnz for matrix in self.hin.matrices.values())
+        if name in _PASS_OVER_EDGES and _SECONDS_PER_EDGE * edges > self._left() / len(self.learners):
+            return f"left out: {edges:,} edges are too many for a budget of {self.budget:g} s"
         return None
 
     def _predict(self, name: str, fold: Rows, predicted: list[float | None], seconds: float) -> None:

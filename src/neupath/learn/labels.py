@@ -232,7 +232,9 @@ def _refuse_contradictions(pairs: _NamedPairs, queries: Rows, targets: Rows) -> 
         other = first.setdefault(label, number)
         if pairs.scores[other] != pairs.scores[number]:
             what = "rank" if pairs.ranked else "score"
-            advice = "keep one of the two" if pairs.raters else "keep one of the two, or say who gave each in a column rater"
+            advice = (
+                "keep one of the two" if pairs.raters else "keep one of the two, or say who gave each in a column rater"
+            )
             raise QueryError(
                 f"{pairs.describe(other)} has the {what} {pairs.scores[other]:g}, and {pairs.describe(number)} has "
                 f"{pairs.scores[number]:g}; {advice}"
@@ -242,10 +244,7 @@ def _refuse_contradictions(pairs: _NamedPairs, queries: Rows, targets: Rows) -> 
 def _read_columns(source: Any, examples: bool) -> _NamedPairs:
     file = Path(source) if isinstance(source, str | Path) else None
     table = source if file is None else _read_file(file)
-    if _is_table(table):
-        columns = _columns_of_table(table, file, examples)
-    else:
-        columns = _columns_of_tuples(table, examples)
+    columns = _columns_of_table(table, file, examples) if _is_table(table) else _columns_of_tuples(table, examples)
     scored, ranked = "score" in columns or "rank" in columns, "rank" in columns
     types = _types_of_columns([columns.get(name, []) for name in TYPE_COLUMNS])
     pairs = _NamedPairs(
@@ -263,7 +262,7 @@ def _read_columns(source: Any, examples: bool) -> _NamedPairs:
 
 def _check_ends(pairs: _NamedPairs, number: int) -> None:
     for side, value in (("query", pairs.queries[number]), ("target", pairs.targets[number])):
-        if value is None or value == "" or isinstance(value, float) and not math.isfinite(value):
+        if value is None or value == "" or (isinstance(value, float) and not math.isfinite(value)):
             raise QueryError(f"{pairs.place(number)} has no {side}; write its id")
         if not isinstance(value, str | int | np.integer | float):
             raise QueryError(f"{pairs.place(number)} has the {side} {value!r}; an id is a text or a whole number")
@@ -276,7 +275,9 @@ def _read_score(pairs: _NamedPairs, number: int, score: Any) -> float:
         value = math.nan
     if not math.isfinite(value):
         given = "no score" if score is None or score == "" else f"the score {score!r}"
-        raise QueryError(f"{pairs.describe(number)} has {given}; scores are finite numbers, or words such as yes and no")
+        raise QueryError(
+            f"{pairs.describe(number)} has {given}; scores are finite numbers, or words such as yes and no"
+        )
     return value
 
 
@@ -287,7 +288,9 @@ def _read_rank(pairs: _NamedPairs, number: int, rank: Any) -> float:
         value = math.nan
     if not (math.isfinite(value) and value >= 1 and value == int(value)):
         given = "no rank" if rank is None or rank == "" else f"the rank {rank!r}"
-        raise QueryError(f"{pairs.describe(number)} has {given}; ranks are 1 for the most similar target, then 2 and so on")
+        raise QueryError(
+            f"{pairs.describe(number)} has {given}; ranks are 1 for the most similar target, then 2 and so on"
+        )
     return value
 
 
@@ -338,7 +341,9 @@ def _columns_of_table(table: Any, file: Path | None, examples: bool) -> dict[str
     columns = {name: values(name) for name in known}
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        raise SourceError(f"the columns of the pairs are of different lengths: {listed(f'{n} {c}' for n, c in lengths.items())}")
+        raise SourceError(
+            f"the columns of the pairs are of different lengths: {listed(f'{n} {c}' for n, c in lengths.items())}"
+        )
     return columns
 
 
@@ -433,8 +438,8 @@ def too_few(pairs: Pairs) -> str | None:
         return None
     labels = f"{len(pairs):,} label{'s' * (len(pairs) != 1)} of {queries:,} {'query' if queries == 1 else 'queries'}"
     return (
-        f"{labels}: too few to train a model on, which takes some {FEWEST_LABELS} labels of {FEWEST_QUERIES} queries or "
-        f"more; infer finds the paths behind a few labels, and says which to give next"
+        f"{labels}: too few to train a model on, which takes some {FEWEST_LABELS} labels of {FEWEST_QUERIES} queries "
+        f"or more; infer finds the paths behind a few labels, and says which to give next"
     )
 
 

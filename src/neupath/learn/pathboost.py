@@ -8,7 +8,6 @@ the trees rank them, and the others have the score 0.
 """
 
 import copy
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -245,7 +244,9 @@ class PathBoost(Scorer):
         sides = []
         for node_type in self._types:
             counts = [np.diff(self.hin_.matrix(link).indptr) for link in self.hin_.schema.links_from(node_type)]
-            sides.append(np.log1p(np.stack(counts, axis=1)) if counts else np.zeros((self.hin_.num_nodes(node_type), 0)))
+            sides.append(
+                np.log1p(np.stack(counts, axis=1)) if counts else np.zeros((self.hin_.num_nodes(node_type), 0))
+            )
         return sides[0], sides[1]
 
     @cached_property

@@ -60,7 +60,7 @@ ARCHITECTURES: dict[str, Architecture] = {
     "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", lacks=(), two_types=True, baseline=False),
     "countpath": Architecture(f"{_MODELS}.countpath:CountPath", lacks=("dim", "paths"), baseline=False),
     "pathboost": Architecture(
-        "neupath.learn.pathboost:PathBoost", lacks=("dim", "paths", "layers", "epochs"), two_types=True, baseline=False
+        "neupath.learn.pathboost:PathBoost", lacks=("layers", "epochs", "dim", "paths"), two_types=True, baseline=False
     ),
     "mlp": Architecture(f"{_MODELS}.message_passing:MLP"),
     "gcn": Architecture(f"{_MODELS}.message_passing:GCN"),

@@ -405,7 +405,12 @@ def test_one_label_is_not_called_explained(toy: HIN) -> None:
 
 def test_labels_that_count_more(toy: HIN) -> None:
     """Contradicting opinions: the heavier ones decide."""
-    labels = [("Mike", "Bob", 1.0, 9.0), ("Mike", "Mary", 0.8, 9.0), ("Mike", "Jim", 0.9, 1e-6), ("Mary", "Ann", 2 / 7, 9.0)]
+    labels = [
+        ("Mike", "Bob", 1.0, 9.0),
+        ("Mike", "Mary", 0.8, 9.0),
+        ("Mike", "Jim", 0.9, 1e-6),
+        ("Mary", "Ann", 2 / 7, 9.0),
+    ]
     explanation = infer(toy, labels, max_length=4)
     assert explanation.parts[0].metapath == "author-paper-venue-paper-author"
     assert explanation.score("Mike", "Mary") == pytest.approx(0.8, abs=0.02)

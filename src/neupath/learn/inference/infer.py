@@ -118,7 +118,7 @@ class Inferred:
     held_out_auc: float | None = None
     """None if there are too few labels to hold some out."""
     offset: float = 0.0
-    """The label that is explained for a pair without paths, such as the 1 of ratings from 1 to 5; scores leave it out."""
+    """The label of a pair without paths, such as the 1 of ratings from 1 to 5; scores leave it out."""
     chance_error: float = 0.0
     """The standard deviation of a random ranking's AUC on as many labels."""
 
@@ -139,7 +139,9 @@ class Inferred:
             return f"{answer} (held-out AUC {self.held_out_auc:.3f})"
         if len(self.pairs) <= len(self.parts):
             count = f"{len(self.pairs)} label{'s' * (len(self.pairs) != 1)}"
-            return f"{count}, and as many weights, which would fit anything: label more pairs, such as the suggested ones"
+            return (
+                f"{count}, and as many weights, which would fit anything: label more pairs, such as the suggested ones"
+            )
         verdict = self._exact_verdict() if self.exact else self._inexact_verdict()
         if self.offset:
             verdict += f"; a pair without paths has the label {self.offset:.3g}, and scores count from there"

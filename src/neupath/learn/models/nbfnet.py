@@ -21,12 +21,12 @@ class NBFNet(PairModel):
     h⁰_v = [v = q]·b        m_v = {h_u ∘ w_φ : u -φ-> v}        h'_v = h_v + ReLU(W·(h_v ‖ log Σm ‖ mean m ‖ std m))
     s(q, t) = MLP(h_t ‖ h_q)
 
-    Messages and boundary condition are NBFNet's with DistMult. By default the sum takes the place of the degree scalers,
-    maximum and minimum of its PNA aggregation: it counts paths, which number thousands through hubs, so it enters as
-    its logarithm, ±log(1 + |Σm|). With `aggregation="pna"`, messages are aggregated as in the paper: mean, max, min and
-    std, each as it is, times log(degree + 1) / δ and divided by that, δ being its mean over the graph. There is no layer
-    norm: with it, 4-step paths through hubs were learned later. There are no node features, so the model binds to other
-    graphs.
+    Messages and boundary condition are NBFNet's with DistMult. By default the sum takes the place of the degree
+    scalers, maximum and minimum of its PNA aggregation: it counts paths, which number thousands through hubs, so it
+    enters as its logarithm, ±log(1 + |Σm|). With `aggregation="pna"`, messages are aggregated as in the paper: mean,
+    max, min and std, each as it is, times log(degree + 1) / δ and divided by that, δ being its mean over the graph.
+    There is no layer norm: with it, 4-step paths through hubs were learned later. There are no node features, so the
+    model binds to other graphs.
 
     Parameters
     ----------

@@ -258,7 +258,9 @@ class NeuPath(PairModel):
 
     @classmethod
     def from_folder(cls, folder: Path, params: dict[str, Any], hin: HIN, device: str | None = None) -> Self:
-        return super().from_folder(folder, {"variant": "paper", **params}, hin, device)  # as the first versions saved it
+        return super().from_folder(
+            folder, {"variant": "paper", **params}, hin, device
+        )  # as the first versions saved it
 
     def _set_network(self, hin: HIN) -> None:
         self.__dict__.pop("walk_counter_", None)
@@ -354,8 +356,8 @@ class NeuPath(PairModel):
             return scores
         h = h.flatten(1)
         features = counts[0](part.counts) if counts else None
-        scores = decoder(decoder.target(h)[part.which], decoder.query(h)[part.which_query], features)
-        return scores
+        improved: Tensor = decoder(decoder.target(h)[part.which], decoder.query(h)[part.which_query], features)
+        return improved
 
     # ---- Scoring ---------------------------------------------------------------------------------
     def score_rows(self, queries: Rows) -> Floats:

@@ -3,12 +3,13 @@
 T-max pooling sees T paths; a channel counts all of them. Each channel walks half-paths of some steps from the query and
 from the target. A step has a positive gate for each kind of edge φ and for staying, and multiplies edge weights:
 
-    F[c] = row c of Π_steps (Σ_φ g_φ·A_φ + g_stay·I)            B[t] = the same from the target, with gates of its own
-    what it tells of (c, t): log1p of ⟨F[c], B[t]⟩, ‖F[c]‖², ‖B[t]‖², |F[c]|₁, |B[t]|₁, and 2⟨F[c], B[t]⟩/(‖F[c]‖² + ‖B[t]‖²)
+    F[c] = row c of Π_steps (Σ_φ g_φ·A_φ + g_stay·I)          B[t] = the same from the target, with gates of its own
+    log1p of ⟨F[c], B[t]⟩, ‖F[c]‖², ‖B[t]‖², |F[c]|₁ and |B[t]|₁, and 2⟨F[c], B[t]⟩ / (‖F[c]‖² + ‖B[t]‖²)
 
-|F[c]|₁ counts the walks to anywhere. Where query and target are of one type, both ends of the first half of the
-channels share their gates: then the ratio is PathSim over a gated path, as in `countpath.py`. In training, F is a sum
-over the half-paths p that the schema has, F = Σ_p a_p(gates)·W_p, so the graph is walked once, for labelled pairs alone.
+The second line is what a channel tells of a pair; |F[c]|₁ counts the walks to anywhere. Where query and target are of
+one type, both ends of the first half of the channels share their gates: then the ratio is PathSim over a gated path, as
+in `countpath.py`. In training, F is a sum over the half-paths p that the schema has, F = Σ_p a_p(gates)·W_p, so the
+graph is walked once, for labelled pairs alone.
 """
 
 from dataclasses import dataclass
@@ -138,7 +139,9 @@ class CountChannels(nn.Module):
 
     def count(self, hin: HIN, pairs: Pairs) -> CountBatch:
         """Walk all half-paths of some pairs."""
-        rows, where = zip(*(np.unique(ends, return_inverse=True) for ends in (pairs.queries, pairs.targets)), strict=True)
+        rows, where = zip(
+            *(np.unique(ends, return_inverse=True) for ends in (pairs.queries, pairs.targets)), strict=True
+        )
         walked = [
             [walk(hin, nodes, path, half_paths.node_type)[1] for path in half_paths.paths]
             for nodes, half_paths in zip(rows, self.half_paths, strict=True)

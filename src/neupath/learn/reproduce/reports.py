@@ -304,7 +304,7 @@ def report_paths(results: Sequence[Result], study: Study, folder: Path) -> list[
 
 def report_labels(results: Sequence[Result], study: Study, folder: Path) -> list[Path]:
     """Report how models do with few training queries."""
-    models = [model for model in ("neupath", "countpath") if any(r["model"] == model for r in results)]
+    models = [model for model in ("neupath-paper", "neupath", "countpath") if any(r["model"] == model for r in results)]
     rows = {f"{share:.2%}": 100 * share for share in study.preset.shares}
     tables: dict[str, ResultTable] = {}
     for model in models:

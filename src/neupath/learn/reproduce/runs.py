@@ -80,6 +80,8 @@ REFERENCE_RANKINGS: dict[str, Callable[[ReferenceRanking, Rows], Floats]] = {
 
 # ---- Runs ----------------------------------------------------------------------------------------
 INFERRED, EXACT = "infer", "pathsim"
+PAPER = "neupath-paper"
+"""NeuPath as published; "neupath" is the improved variant."""
 CLASSICAL = (*GRAPH_MEASURES, *learning_from("metapath", "node_type"))
 """The measures and models that learn nothing from labels."""
 
@@ -144,22 +146,26 @@ def _fit(run: Run, preset: Preset, hin: HIN, teacher: PathSim, split: Split, dev
 def _train(
     run: Run, settings: Mapping[str, Any], hin: HIN, teacher: PathSim, split: Split, device: str | None
 ) -> Scorer:
-    source = ARCHITECTURES[run.model].learns_from
+    architecture = "neupath" if run.model == PAPER else run.model
+    source = ARCHITECTURES[architecture].learns_from
     if source != "labels":
         about = {"metapath": run.column.metapath, "node_type": teacher.source_type}[source]
         embedding: Scorer = make_model(run.model, **{source: about}, **settings, device=device).fit(hin)
         return embedding
+    labels: dict[str, Any] = {"teacher": teacher, "queries": split.train, "protocol": run.protocol}
+    if run.model == "pathboost":
+        boosted: Scorer = make_model(run.model, seed=run.seed).fit(hin, **labels)
+        return boosted
     own: dict[str, Any] = {"layers": run.column.layers}
     if run.model == "countpath":
         own = {"layers": 2}
         settings = {name: value for name, value in settings.items() if name != "dim"}
-    elif run.model == "neupath":
-        own["paths"] = run.column.paths
+    elif run.model == PAPER:
+        own |= {"paths": run.column.paths, "variant": "paper"}
     elif run.model == "han":
         own["metapaths"] = list(run.column.candidates)
-    model = make_model(run.model, **(own | dict(settings)), device=device)
-    labels: dict[str, Any] = {"teacher": teacher, "queries": split.train, "validation": split.validation}
-    trained: Scorer = model.fit(hin, **labels, protocol=run.protocol)
+    model = make_model(architecture, **(own | dict(settings)), device=device)
+    trained: Scorer = model.fit(hin, **labels, validation=split.validation)
     return trained
 
 
@@ -177,7 +183,7 @@ def _time(scorer: Scorer, preset: Preset, hin: HIN, teacher: PathSim, seed: int)
 
 
 # ---- Plans ---------------------------------------------------------------------------------------
-LEARNED = (*learning_from("labels", baseline=True), *learning_from("labels", baseline=False))
+LEARNED = (*learning_from("labels", baseline=True), PAPER, *learning_from("labels", baseline=False))
 VARIANTS: dict[str, tuple[tuple[str, object], ...]] = {
     "mean-pooling": (("pooling", "mean"),),
     "max-pooling": (("pooling", "max"),),
@@ -224,29 +230,29 @@ def plan_comparison(study: Study) -> Iterator[Run]:
 
 def plan_ablation(study: Study) -> Iterator[Run]:
     """Plan NeuPath with other poolings, and without types."""
-    variants = VARIANTS.values() if study.wanted(("neupath",)) else ()
+    variants = VARIANTS.values() if study.wanted((PAPER,)) else ()
     for seed, column, settings, protocol in product(study.seeds, study.ablated, variants, PROTOCOLS):
-        yield Run("neupath", column, protocol, seed, settings)
+        yield Run(PAPER, column, protocol, seed, settings)
 
 
 def plan_paths(study: Study) -> Iterator[Run]:
     """Plan NeuPath with T = 1, 2, … paths."""
-    tried = range(1, study.preset.most_paths + 1) if study.wanted(("neupath",)) else ()
+    tried = range(1, study.preset.most_paths + 1) if study.wanted((PAPER,)) else ()
     for seed, column, paths in product(study.seeds, study.focus, tried):
         settings = () if paths == column.paths else (("paths", paths),)
-        yield Run("neupath", column, "strict", seed, settings)
+        yield Run(PAPER, column, "strict", seed, settings)
 
 
 def plan_labels(study: Study) -> Iterator[Run]:
     """Plan NeuPath and CountPath with a share of the training queries."""
-    models = study.wanted(("neupath", "countpath"))
+    models = study.wanted((PAPER, "neupath", "countpath"))
     for seed, column, model, share in product(study.seeds, study.focus, models, study.preset.shares):
         yield Run(model, column, "strict", seed, (), share)
 
 
 def plan_runtime(study: Study) -> Iterator[Run]:
     """Plan the timing of exact PathSim, NeuPath, CountPath and two baselines."""
-    models = (*study.wanted(("neupath", "countpath", "gcn", "nbfnet")), EXACT)
+    models = (*study.wanted((PAPER, "neupath", "countpath", "gcn", "nbfnet")), EXACT)
     for seed, model in product(study.seeds, models):
         yield Run(model, study.focus[0], "strict", seed, timed=True)
 
