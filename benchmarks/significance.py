@@ -121,7 +121,7 @@ def run_disk(data: Path, permutations: int) -> None:
         scorer = PathSim(path).fit(hin)
         rows = np.random.default_rng(1).permutation(hin.num_nodes(scorer.source_type))[:1000]
         classes = degree_classes(hin, scorer.source_type, relations_of(scorer))
-        queries = [hits.query for hits in scorer.top_k_rows(rows, 1) if len(hits)]
+        queries = [hits.query_id for hits in scorer.top_k_rows(rows, 1) if len(hits)]
         kinds = classes[hin.rows(scorer.source_type, queries)]
         other = queries[int(np.argmax(kinds != kinds[0]))]  # of other degrees
         with tempfile.TemporaryDirectory() as folder:

@@ -78,7 +78,6 @@ from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
 from neupath.learn.registry import (
     DEFAULT_MEASURE,
-    check_model_alone,
     is_combined,
     is_graph_measure,
     make_scorer,
@@ -328,25 +327,33 @@ def _label_query(nodes: Nodes, text: str, query: Id) -> str:
     return f"{text} ({other_label})" if other_label and other_label != text else text
 
 
+_REST_OF_HIT = 32  # columns that rank, score, bar and the gaps take
+_NARROWEST = -6  # columns left for a name and a bar from which on ids are not broken: then both give way
+
+
 def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | None = None) -> Group:
     """Show hits as a ranked table with a bar for each score, the longest for the best, and with more columns."""
     table = plain_table(">")
     table.columns[0].style = "dim"
     show_names = any(hit.name and hit.name != hit.id for hit in hits)
-    if show_names:
-        table.add_column("name", max_width=40, overflow="ellipsis", no_wrap=True)
-    table.add_column("id", style="dim" if show_names else "", overflow="fold")
-    table.add_column("score", justify="right")
+    id_width = max((len(str(hit.id)) for hit in hits), default=0)
+    left = stdout.width - id_width - _REST_OF_HIT
+    if show_names:  # names give way to ids, which are copied and must stay whole
+        table.add_column("name", max_width=min(40, max(10, left)), overflow="ellipsis", no_wrap=True)
+    table.add_column("id", style="dim" if show_names else "", overflow="fold", no_wrap=left >= _NARROWEST)
+    table.add_column("score", justify="right", no_wrap=True)
     more = columns or {}
     for column in more:
         table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True, min_width=10, overflow="crop")
+    if left >= (10 if show_names else 0):
+        table.add_column("", no_wrap=True, min_width=10, overflow="crop")
     best = max(hits.scores, default=0.0)
     for hit in hits:
         name = [Text(printable(hit.name or ""))] if show_names else []
         length = bar(hit.score / best if best > 0 else 0.0)
         cells = (values[hit.rank - 1] for values in more.values())
-        table.add_row(str(hit.rank), *name, Text(printable(str(hit.id))), score_text(hit.score), *cells, length)
+        row = (str(hit.rank), *name, Text(printable(str(hit.id))), score_text(hit.score), *cells, length)
+        table.add_row(*row[: len(table.columns)])
     return titled(title, table)
 
 
@@ -420,8 +427,6 @@ def explain(
     if model is not None or several:
         if added or removed:
             raise QueryError("--with and --without are explained along one meta-path; leave out --weights and --model")
-        if model is not None:
-            check_model_alone(metapath=metapath or None, **refinement.options())
         paths_given = refinement.refine(hin, metapath or None)
         request = {"metapath": paths_given, "weights": read_weights(weights), "model": model}
         scorer = make_scorer(hin, **request, measure=None if model else measure)  # type: ignore[arg-type]
