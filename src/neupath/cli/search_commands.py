@@ -337,12 +337,13 @@ def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | N
     table.columns[0].style = "dim"
     show_names = any(hit.name and hit.name != hit.id for hit in hits)
     id_width = max((len(str(hit.id)) for hit in hits), default=0)
-    left = stdout.width - id_width - _REST_OF_HIT
+    more = columns or {}
+    extra = sum(2 + max(map(len, (column, *values))) for column, values in more.items())
+    left = stdout.width - id_width - extra - _REST_OF_HIT
     if show_names:  # names give way to ids, which are copied and must stay whole
         table.add_column("name", max_width=min(40, max(10, left)), overflow="ellipsis", no_wrap=True)
     table.add_column("id", style="dim" if show_names else "", overflow="fold", no_wrap=left >= _NARROWEST)
     table.add_column("score", justify="right", no_wrap=True)
-    more = columns or {}
     for column in more:
         table.add_column(column, justify="right", no_wrap=True)
     if left >= (10 if show_names else 0):
@@ -751,12 +752,12 @@ def compare(
     if as_json:
         print_json(compared.to_dict())
     else:
-        stdout.print(render_comparison(compared))
+        stdout.print(render_comparison(compared, query))
     if plot is not None:
         note(f"drawn to {plot}")
 
 
-def render_comparison(compared: Comparison) -> Group:
+def render_comparison(compared: Comparison, query: str) -> Group:
     """Show rankings side by side: a rank in each and, in green or red, how far it moved from the first."""
     legend = plain_table("", "", "")
     legend.show_header = False
@@ -769,7 +770,7 @@ def render_comparison(compared: Comparison) -> Group:
     for node in compared.nodes:
         cells = [_render_rank(rank, move, compared.k) for rank, move in zip(node.ranks, node.moves, strict=True)]
         table.add_row(Text(printable(shortened(node.node.label, room))), *cells)
-    return titled(f"hits of {compared.query}, side by side", legend, "", table)
+    return titled(f"hits of {query}, side by side", legend, "", table)
 
 
 def _render_rank(rank: int | None, move: int | None, k: int) -> Text:
