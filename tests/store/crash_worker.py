@@ -26,7 +26,7 @@ def graph(edges: int) -> HIN:
     nodes = [Nodes(name, pa.array([f"{name}{i}" for i in range(SIZE)])) for name in ("a", "b")]
     ends = rng.integers(0, SIZE, (2, edges))
     known = pa.table({"version": np.zeros(edges, dtype=np.int64), "word": [f"word {i % 9}" for i in range(edges)]})
-    return HIN.build(nodes, [Edges(Relation("a", "r", "b"), *ends, None, known)])
+    return HIN.build(nodes, [Edges(Relation("a", "r", "b"), ends[0], ends[1], None, known)])
 
 
 def update_to(version: int) -> Update:
