@@ -602,7 +602,7 @@ class Decay(Expression):
         )
         _refuse(
             self.origin,
-            f"the half-life of attribute {self.attribute!r} is {self.half_life!r}; it holds {_kind(kind)}, so give a "
+            f"the half-life of attribute {self.attribute!r} is {excerpt(self.half_life, 0)!r}; it holds {_kind(kind)}, so give a "
             f"number above 0 {right}",
         )
 
