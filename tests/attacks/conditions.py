@@ -54,7 +54,7 @@ def attack_conditions(count: int, seed: int) -> dict[str, Any]:
         except NeuPathError as error:
             slowest = max(slowest, time.process_time() - began)
             outcomes["refused"] += 1
-            outcomes["not one sentence"] += "\n" in str(error) or len(str(error)) > 2000
+            outcomes["not one sentence"] += "\n" in str(error) or len(str(error)) > 3000
         except Exception:
             failures.append(f"{text!r}: {traceback.format_exc(limit=-2)}")
     outcomes["failed"] = len(failures)

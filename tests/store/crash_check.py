@@ -49,6 +49,12 @@ def _version_problems(folder: Path, printed: list[str]) -> list[str]:
     edges = int(store.hin().matrices[store.hin().schema.relations[0]].nnz)
     if edges - crash_worker.graph(2000).num_edges(crash_worker.graph(2000).schema.relations[0]) != expected:
         problems.append(f"version {store.version} should have {expected} new edges")
+    (table,) = store.hin().edge_tables.values()
+    single = [version for version in table.attributes["version"].to_pylist() if version]
+    if single != [
+        version for version in range(1, store.version + 1) for _ in range(3) if _is_left(version, store.version)
+    ]:
+        problems.append(f"version {store.version} has the single edges of versions {sorted(set(single))}")
     if store.version and digest(store.hin(store.version)) != digest(store.hin()):
         problems.append("the newest version differs from the graph")
     return problems
@@ -65,6 +71,11 @@ def _group_problems(folder: Path, printed: list[str]) -> list[str]:
     if open_store(folder).version != len(rows):
         problems.append(f"{len(rows)} updates exist, and the version is {open_store(folder).version}")
     return problems
+
+
+def _is_left(version: int, newest: int) -> bool:
+    """Whether the edges of a version are left at the newest one."""
+    return version % 2 == 0 or version == newest
 
 
 def expected_edges(version: int) -> int:

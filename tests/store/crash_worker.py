@@ -21,17 +21,19 @@ WRITERS = 6
 
 
 def graph(edges: int) -> HIN:
-    """Make a seeded graph of two types."""
+    """Make a seeded graph of two types, whose edges have attributes."""
     rng = np.random.default_rng(0)
     nodes = [Nodes(name, pa.array([f"{name}{i}" for i in range(SIZE)])) for name in ("a", "b")]
     ends = rng.integers(0, SIZE, (2, edges))
-    return HIN.build(nodes, [Edges(Relation("a", "r", "b"), *ends)])
+    known = pa.table({"version": np.zeros(edges, dtype=np.int64), "word": [f"word {i % 9}" for i in range(edges)]})
+    return HIN.build(nodes, [Edges(Relation("a", "r", "b"), ends[0], ends[1], None, known)])
 
 
 def update_to(version: int) -> Update:
     """Return the update to a version: it adds a node with three edges; an even one also removes the node before."""
     new = f"new{version}"
-    edges = [Edge("r", new, f"b{(version * 7 + i) % SIZE}", float(version)) for i in range(3)]
+    known = {"version": version, "word": new}
+    edges = [Edge("r", new, f"b{(version * 7 + i) % SIZE}", float(version), known) for i in range(3)]
     before = f"new{version - 1}"
     gone = [Edge("r", before, f"b{((version - 1) * 7 + i) % SIZE}") for i in range(3)] if version % 2 == 0 else []
     dead = [Node("a", before)] if version % 2 == 0 else []

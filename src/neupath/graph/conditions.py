@@ -602,8 +602,8 @@ class Decay(Expression):
         )
         _refuse(
             self.origin,
-            f"the half-life of attribute {self.attribute!r} is {self.half_life!r}; it holds {_kind(kind)}, so give a "
-            f"number above 0 {right}",
+            f"the half-life of attribute {self.attribute!r} is {excerpt(self.half_life, 0)!r}; it holds "
+            f"{_kind(kind)}, so give a number above 0 {right}",
         )
 
 

@@ -239,11 +239,13 @@ def _read_initials(schema: Schema, text: str) -> tuple[str, ...]:
     readings = list(islice(_joined_readings(schema, choices), 4))
     if not readings:
         raise MetaPathError(
-            f"meta-path {excerpt(text, 0)!r}: no types with these initials are joined in this order; {_possible_steps(schema)}"
+            f"meta-path {excerpt(text, 0)!r}: no types with these initials are joined in this order; "
+            f"{_possible_steps(schema)}"
         )
     if len(readings) > 1:
         raise MetaPathError(
-            f"meta-path {excerpt(text, 0)!r} could be {' or '.join('-'.join(r) for r in readings)}; write the one you mean"
+            f"meta-path {excerpt(text, 0)!r} could be {' or '.join('-'.join(r) for r in readings)}; "
+            f"write the one you mean"
         )
     return readings[0]
 
@@ -303,7 +305,8 @@ class _PathReader:
             current = target
         if not steps:
             raise MetaPathError(
-                f"meta-path {self.shown!r} is one type; a meta-path needs at least one step, and {self._onward(current)}"
+                f"meta-path {self.shown!r} is one type; a meta-path needs at least one step, and "
+                f"{self._onward(current)}"
             )
         return self._with_filters(steps, filters)
 
@@ -329,7 +332,7 @@ class _PathReader:
             if end is not None and end.weight is not None:
                 raise MetaPathError(
                     f"meta-path {self.shown!r}: the node type at its {'start' if end is filters[0] else 'end'} has the "
-                    f"weight '{end.weight}'; only nodes between the two ends have weights, and edges"
+                    f"weight {excerpt(str(end.weight), 0)!r}; only nodes between the two ends have weights, and edges"
                 )
         ends = pairwise(filters)
         return [
@@ -412,7 +415,8 @@ class _PathReader:
             edge = _Edge((), False)
         elif not self._take("-"):
             raise MetaPathError(
-                f"meta-path {self.shown!r}, step {self.step}: expected '-', '->' or '<-' before {excerpt(self._rest(), 0)!r}"
+                f"meta-path {self.shown!r}, step {self.step}: expected '-', '->' or '<-' before "
+                f"{excerpt(self._rest(), 0)!r}"
             )
         elif (named := self._read_names(source, "->"))[0]:
             edge = _Edge(named[0], False, named[1])
@@ -448,8 +452,8 @@ class _PathReader:
         if self._rest().startswith(("[", "{")):
             name, at = self.schema.links_from(source)[0].relation.name, len(self.text) - len(self._rest()) + 1
             raise MetaPathError(
-                f"meta-path {self.shown!r}, step {self.step}, at character {at}: a condition on edges stands behind the "
-                f"name of their relation, as in '-{name}[weight > 1]-'"
+                f"meta-path {self.shown!r}, step {self.step}, at character {at}: a condition on edges stands behind "
+                f"the name of their relation, as in '-{name}[weight > 1]-'"
             )
 
     def _refuse_relation(self, source: str, edge: _Edge) -> None:
@@ -460,8 +464,8 @@ class _PathReader:
         links = self.schema.links_from(source)
         ways = listed(f"'{arrow((link,))} {link.target}'" for link in links) or "none"
         raise MetaPathError(
-            f"meta-path {self.shown!r}, step {self.step}: no relation {excerpt(word.strip(), 0)!r} at {source} (there are {ways})"
-            f"{did_you_mean(word.strip(), (link.relation.name for link in links))}"
+            f"meta-path {self.shown!r}, step {self.step}: no relation {excerpt(word.strip(), 0)!r} at {source} "
+            f"(there are {ways}){did_you_mean(word.strip(), (link.relation.name for link in links))}"
         )
 
     def _choose(self, source: str, target: str, edge: _Edge) -> Links:

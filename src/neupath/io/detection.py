@@ -1011,7 +1011,10 @@ def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOpti
     labels = None if type_ is None else _label_delimiter(nodes, type_)
     untyped = f"{nodes.label}: no column is known to hold types, so all nodes were read as one type, node"
     types = _note_labels(nodes, type_, labels) if type_ is not None else [untyped]
-    notes = [*options.notes, *types, *described.notes(edges.label), *_note_weight(triples, "[pair]")]
+    words = [] if relation or direction else [c for c in described.columns if holds_categories(edges, c)]
+    unnamed = f"{edges.label}: no column is known to hold relations, so {listed(words)} is an attribute of edges"
+    notes = [*options.notes, *types, *([unnamed] if words else []), *described.notes(edges.label)]
+    notes += _note_weight(triples, "[pair]")
     options = replace(options, notes=notes)
     if relation is not None:
         return TripleTables(chosen, "node", [triples], options, labels=labels)
@@ -1128,6 +1131,11 @@ def _select_neo4j(tables: Sequence[Table], options: ReadOptions) -> TripleTables
         f"{s.table.label}: no column is called :LABEL, so its name or the space of its ids is the type"
         for s in node_tables
         if "type" not in s.columns
+    ]
+    notes += [
+        f"{s.table.label}: no column is called :TYPE, so all its edges are of one type, {s.table.name}"
+        for s in edge_tables
+        if "relation" not in s.columns
     ]
     notes += [note for selection in edge_tables for note in _note_weight(selection, None)]
     return TripleTables(
