@@ -82,6 +82,8 @@ class Link:
 
     def reversed(self) -> "Link":
         """Return the link walked the other way, which for an undirected relation differs in its filters alone."""
+        if not self.relation.directed and not self.is_filtered:
+            return self
         reverse = not self.reverse if self.relation.directed else self.reverse
         return Link(self.relation, reverse, self.target_filter, self.edge_filter, self.source_filter)
 
@@ -342,6 +344,8 @@ class _PathReader:
 
     def _read_filter(self, *, is_node: bool) -> Filter | None:
         """Read `{node, node}` and `[condition; weight: expression]` behind a node type or a relation."""
+        if not self._rest().startswith(("[", "{")):
+            return None
         reader = Reader("meta-path", self.text, self.position, closings="];", error=MetaPathError)
         conditions: list[Condition] = []
         weight: Expression | None = None

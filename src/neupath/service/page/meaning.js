@@ -81,8 +81,9 @@ export async function withoutLastStep(text) {
   if (types.length === 1) return types[0];
   const whole = parsed.metapath ?? "";
   for (let length = whole.length - 1; length > 0; length -= 1) {
-    if (!whole.slice(0, length).endsWith(types.at(-1))) continue;
-    const shorter = await readPath(state.graph, whole.slice(0, length));
+    const head = whole.slice(0, length);
+    if (!head.endsWith(types.at(-1)) && !/[\]}]$/.test(head)) continue; // a condition stands behind its type
+    const shorter = await readPath(state.graph, head);
     if (shorter.valid && shorter.node_types.length === types.length) return shorter.metapath;
   }
   return text.replace(/[\s<>-]*[^\s<>-]*[\s<>-]*$/, ""); // drop the last, incomplete word
