@@ -27,7 +27,6 @@ from neupath.cli.program import printable
 from neupath.errors import QueryError, SourceWarning
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
-from neupath.graph.refinement import parse_weights
 from neupath.io import load
 from neupath.measures import GRAPH_MEASURES, MEASURES
 
@@ -122,7 +121,11 @@ class RefinementFlags:
     def options(self) -> dict[str, Any]:
         """Return the options that were given, as the parameters of `HIN.metapath`."""
         options = {name: value for name, value in vars(self).items() if value is not None and name != "weight"}
-        return options | ({"weights": parse_weights(self.weight)} if self.weight else {})
+        if not self.weight:
+            return options
+        from neupath.graph.refinement import parse_weights  # takes a while to import
+
+        return options | {"weights": parse_weights(self.weight)}
 
     def metapath(self, hin: HIN, text: str | None) -> MetaPath | None:
         """Read a meta-path with these weights and times."""

@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from neupath._runtime.lazy_module import LazyModule
-from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
+from neupath.errors import NeuPathError, QueryError, did_you_mean, excerpt, listed
 
 Mask = NDArray[np.bool_]
 Value = str | int | float | bool | date
@@ -89,14 +89,6 @@ class Origin(NamedTuple):
         raise (error or QueryError)(
             f"{self.what} {excerpt(self.text, self.at)!r}, at character {self.at + 1}: {problem}"
         )
-
-
-def excerpt(text: str, at: int) -> str:
-    """Return a text, or of a long one the part around a position."""
-    if len(text) <= 120:
-        return text
-    first, last = max(0, at - 50), at + 50
-    return ("…" if first else "") + text[first:last] + ("…" if last < len(text) else "")
 
 
 def _refuse(origin: Origin | None, problem: str) -> NoReturn:
@@ -667,10 +659,11 @@ def narrowed(own: Filter | None, extra: Filter) -> Filter:
 
 @dataclass(frozen=True)
 class Selected:
-    """Some of the records."""
+    """Some of the records; pinned nodes are looked up among all, or if `by_id` compared with the ids of these alone."""
 
     records: Records
     rows: "NDArray[np.int64] | slice"
+    by_id: bool = False
 
     @property
     def title(self) -> str:
@@ -690,6 +683,9 @@ class Selected:
         return self.records.describe(int(np.arange(len(self.records))[self.rows][row]))
 
     def among(self, ids: Sequence[Any]) -> Mask:
+        if self.by_id:
+            wanted = {str(each) for each in ids}
+            return np.array([str(own) in wanted for own in self.column("id").to_pylist()], dtype=np.bool_)
         return self.records.among(ids)[self.rows]
 
 
