@@ -55,7 +55,7 @@ def test_small_graphs_with_everything(hin_and_path, k: int) -> None:
     assert by_index(factors, Normalisation.DICE, k, 1) == expected(factors, Normalisation.DICE, k)
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.integers(0, 2**32), st.integers(1, 4))
 def test_small_graphs_with_conditions(seed: int, k: int) -> None:
     from neupath import PathSim

@@ -15,7 +15,7 @@ ANY_PATH = ("pathcount", "hetesim", "pcrw", "dwpc")
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_equals_the_walks_on_symmetric_paths(seed: int) -> None:
     case = Case(seed)
@@ -28,7 +28,7 @@ def test_equals_the_walks_on_symmetric_paths(seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_equals_the_walks_on_any_path(seed: int) -> None:
     case = Case(seed)
