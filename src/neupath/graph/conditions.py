@@ -38,6 +38,7 @@ MOST_NESTED = 32
 MOST_TERMS = 100
 """The most operators of an expression."""
 
+_LONGEST_NODE = 500  # characters of the id or name of a pinned node
 _BAD_VALUE = (pa.ArrowException, ValueError, OverflowError)
 pc = LazyModule("pyarrow.compute")  # takes longer to import than most look-ups
 _COMPARISONS = {
@@ -974,6 +975,8 @@ class Reader:
                 if not node:
                     self.refuse(f"expected the id or name of a node, got {self._shown()}")
                 self.at = end
+            if len(node) > _LONGEST_NODE:
+                self.refuse(f"a node is named by at most {_LONGEST_NODE:,} characters, got {len(node):,}", origin.at)
             nodes.append(node)
             if not self.take(","):
                 break

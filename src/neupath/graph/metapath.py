@@ -199,6 +199,7 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
 
 
 _LONG = 1000  # characters from which on the length is checked
+_OPENING = re.compile(r"[\[{]")
 _BRACKETS = re.compile(r"""\[(?:[^\]"']|"[^"]*"|'[^']*')*\]|\{(?:[^}"']|"[^"]*"|'[^']*')*\}""")
 """What stands in brackets behind a node type or a relation, where quotes may hold brackets."""
 
@@ -209,7 +210,13 @@ def without_brackets(text: str) -> str:
     >>> without_brackets('author-paper[title ~ "a]b"]-venue{KDD}')
     'author-paper-venue'
     """
-    return _BRACKETS.sub("", text) if "[" in text or "{" in text else text
+    kept, at = "", 0
+    while opening := _OPENING.search(text, at):
+        group = _BRACKETS.match(text, opening.start())
+        if group is None:  # it is not closed; looking for others would take as many steps again
+            break
+        kept, at = kept + text[at : opening.start()], group.end()
+    return kept + text[at:]
 
 
 def arrow(links: Links) -> str:
