@@ -164,6 +164,18 @@ def listed(words: Iterable[str], limit: int = 12) -> str:
     return f"{shown} and {more:,} more" if more > 0 else shown
 
 
+def excerpt(text: str, at: int) -> str:
+    """Return a text, or of a long one the part around a position.
+
+    >>> len(excerpt("0123456789" * 20, 100)), excerpt("0123456789", 5)
+    (102, '0123456789')
+    """
+    if len(text) <= 120:
+        return text
+    first, last = max(0, at - 50), at + 50
+    return ("…" if first else "") + text[first:last] + ("…" if last < len(text) else "")
+
+
 def first_line(error: Exception) -> str:
     """Return the first line of a library's message."""
     return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -14,8 +14,10 @@ from neupath.engine.index import build_index
 from neupath.engine.products import Factors, Formula, Normalisation, formula_of, make_factors, symmetric_factors
 from neupath.engine.topk import index_of
 from neupath.graph.hin import freeze
+from tests.conditioned import Case
 from tests.engine.matrices import FORMULAS, KINDS, expected, matrix
 from tests.graphs import hins_with_path
+from tests.walks import by_walks
 
 
 def by_index(factors: Factors, normalisation: int | Formula, k: int, threads: int) -> list[list[tuple[int, float]]]:
@@ -53,6 +55,20 @@ def test_small_graphs_with_everything(hin_and_path, k: int) -> None:
     hin, path = hin_and_path
     factors = PathSim(path).fit(hin).factors_
     assert by_index(factors, Normalisation.DICE, k, 1) == expected(factors, Normalisation.DICE, k)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 2**32), st.integers(1, 4))
+def test_small_graphs_with_conditions(seed: int, k: int) -> None:
+    from neupath import PathSim
+
+    case = Case(seed)
+    path = case.path(symmetric=True)
+    factors = PathSim(path).fit(case.hin).factors_
+    hits = by_index(factors, Normalisation.DICE, k, 1)
+    assert hits == expected(factors, Normalisation.DICE, k)
+    scores = by_walks("pathsim", case.hin, path)
+    assert all(score == pytest.approx(scores[x, y], rel=1e-9) for x, own in enumerate(hits) for y, score in own)
 
 
 def test_threads_and_blocks_make_no_difference() -> None:

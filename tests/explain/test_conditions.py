@@ -16,7 +16,7 @@ from tests.conditioned import Case
 from tests.walks import Walker
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 2**32))
 def test_groups_and_paths_are_those_of_the_walks(seed: int) -> None:
     case = Case(seed)

@@ -5,16 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import neupath as npth
 from neupath.measures import MEASURES
 from tests.conditioned import Case
-from tests.walks import by_walks, every_score
+from tests.walks import Walker, by_walks, every_score
 
 SEEDS = st.integers(0, 2**32)
 ANY_PATH = ("pathcount", "hetesim", "pcrw", "dwpc")
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_equals_the_walks_on_symmetric_paths(seed: int) -> None:
     case = Case(seed)
@@ -27,7 +28,7 @@ def test_equals_the_walks_on_symmetric_paths(seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(seed=SEEDS)
 def test_equals_the_walks_on_any_path(seed: int) -> None:
     case = Case(seed)
@@ -35,5 +36,9 @@ def test_equals_the_walks_on_any_path(seed: int) -> None:
     for name in ANY_PATH:
         own, walked = every_score(name, case.hin, path), by_walks(name, case.hin, path)
         np.testing.assert_allclose(own, walked, rtol=1e-9, atol=1e-12, err_msg=f"{name} {path}")
+    walker, scorer = Walker(case.hin, path), npth.DWPC(path, 0.4, repeats=False).fit(case.hin)
+    rows, columns = case.hin.num_nodes(path.source), case.hin.num_nodes(path.target)
+    walked = [[walker.dwpc(x, y, 0.4, repeats=False) for y in range(columns)] for x in range(rows)]
+    np.testing.assert_allclose(scorer.score_rows(np.arange(rows)), walked, rtol=1e-9, atol=1e-12)
     assert case.hin.metapath(str(path)) == path
     assert path.reversed().reversed() == path

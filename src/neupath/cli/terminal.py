@@ -32,7 +32,6 @@ from neupath.errors import QueryError, SourceWarning
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Nodes
-from neupath.graph.refinement import parse_weights
 from neupath.io import load
 from neupath.measures import GRAPH_MEASURES, MEASURES
 
@@ -210,7 +209,11 @@ class RefinementFlags:
     def options(self) -> dict[str, Any]:
         """Return the options that were given, as the parameters of `HIN.metapath`."""
         options = {name: value for name, value in vars(self).items() if value is not None and name != "weight"}
-        return options | ({"weights": parse_weights(self.weight)} if self.weight else {})
+        if not self.weight:
+            return options
+        from neupath.graph.refinement import parse_weights  # takes a while to import
+
+        return options | {"weights": parse_weights(self.weight)}
 
     def refine(self, hin: HIN, metapath: str | Sequence[str] | None) -> MetaPath | list[MetaPath] | None:
         """Read one meta-path, or several, with these weights and times."""

@@ -25,7 +25,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from neupath._runtime.lazy_module import LazyModule
-from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
+from neupath.errors import NeuPathError, QueryError, did_you_mean, excerpt, listed
 
 Mask = NDArray[np.bool_]
 Value = str | int | float | bool | date
@@ -38,6 +38,7 @@ MOST_NESTED = 32
 MOST_TERMS = 100
 """The most operators of an expression."""
 
+_LONGEST_NODE = 500  # characters of the id or name of a pinned node
 _BAD_VALUE = (pa.ArrowException, ValueError, OverflowError)
 pc = LazyModule("pyarrow.compute")  # takes longer to import than most look-ups
 _COMPARISONS = {
@@ -89,14 +90,6 @@ class Origin(NamedTuple):
         raise (error or QueryError)(
             f"{self.what} {excerpt(self.text, self.at)!r}, at character {self.at + 1}: {problem}"
         )
-
-
-def excerpt(text: str, at: int) -> str:
-    """Return a text, or of a long one the part around a position."""
-    if len(text) <= 120:
-        return text
-    first, last = max(0, at - 50), at + 50
-    return ("…" if first else "") + text[first:last] + ("…" if last < len(text) else "")
 
 
 def _refuse(origin: Origin | None, problem: str) -> NoReturn:
@@ -667,10 +660,11 @@ def narrowed(own: Filter | None, extra: Filter) -> Filter:
 
 @dataclass(frozen=True)
 class Selected:
-    """Some of the records."""
+    """Some of the records; pinned nodes are looked up among all, or if `by_id` compared with the ids of these alone."""
 
     records: Records
     rows: "NDArray[np.int64] | slice"
+    by_id: bool = False
 
     @property
     def title(self) -> str:
@@ -690,6 +684,9 @@ class Selected:
         return self.records.describe(int(np.arange(len(self.records))[self.rows][row]))
 
     def among(self, ids: Sequence[Any]) -> Mask:
+        if self.by_id:
+            wanted = {str(each) for each in ids}
+            return np.array([str(own) in wanted for own in self.column("id").to_pylist()], dtype=np.bool_)
         return self.records.among(ids)[self.rows]
 
 
@@ -978,6 +975,8 @@ class Reader:
                 if not node:
                     self.refuse(f"expected the id or name of a node, got {self._shown()}")
                 self.at = end
+            if len(node) > _LONGEST_NODE:
+                self.refuse(f"a node is named by at most {_LONGEST_NODE:,} characters, got {len(node):,}", origin.at)
             nodes.append(node)
             if not self.take(","):
                 break

@@ -18,12 +18,9 @@ from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.disk_cache import DiskCache
 from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
-from neupath.graph.conditions import Filter, Records, Selected
-from neupath.graph.edge_attributes import to_attributes, value_hashes
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
-from neupath.graph.refinement import RefinementOptions, refinement_of
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]
@@ -34,6 +31,9 @@ if TYPE_CHECKING:
 
     import networkx as nx
     from torch_geometric.data import HeteroData
+
+    from neupath.graph.conditions import Filter, Records
+    from neupath.graph.refinement import RefinementOptions
 
     Csr = csr_array[np.float64]
 else:
@@ -203,7 +203,7 @@ class HIN:
         loops = int(np.count_nonzero(matrix.diagonal()))
         return (int(matrix.nnz) - loops) // 2 + loops
 
-    def metapath(self, text: str, **options: Unpack[RefinementOptions]) -> MetaPath:
+    def metapath(self, text: str, **options: "Unpack[RefinementOptions]") -> MetaPath:
         """Read a meta-path, and check that its conditions fit the nodes and edges of the graph.
 
         Parameters
@@ -215,10 +215,13 @@ class HIN:
 
         """
         metapath = MetaPath.parse(self.schema, text)
-        refined = refinement_of(**options).apply(self, metapath) if options else metapath
-        if refined.is_filtered:
-            self.check_filters(refined)
-        return refined
+        if options:
+            from neupath.graph.refinement import refinement_of  # takes a while to import
+
+            metapath = refinement_of(**options).apply(self, metapath)
+        if metapath.is_filtered:
+            self.check_filters(metapath)
+        return metapath
 
     def check_filters(self, metapath: MetaPath) -> None:
         """Raise if a meta-path has conditions on attributes, values or nodes that the graph does not have."""
@@ -266,7 +269,7 @@ class HIN:
         rows, columns = LinkFilter(link, self.nodes).ends
         return _scaled(matrix, rows, columns)
 
-    def _filtered_edges(self, relation: Relation, edge_filter: Filter) -> Csr:
+    def _filtered_edges(self, relation: Relation, edge_filter: "Filter") -> Csr:
         weights = _edge_weights(edge_filter, self.edge_records(relation))
         table = self.edge_tables.get(relation)
         if table is not None:
@@ -446,7 +449,7 @@ class EdgeRecords:
         raise QueryError(f"edges have no names, so {listed(map(str, ids))} cannot be among those of {self.title}")
 
 
-def end_weights(node_filter: Filter, nodes: Records) -> Mask | Floats:
+def end_weights(node_filter: "Filter", nodes: "Records") -> Mask | Floats:
     """Return by what the edges at each node are multiplied: 0 where it does not meet the condition.
 
     A path that passes through a node has two edges there, so each is multiplied by the root of the node's weight.
@@ -456,18 +459,10 @@ def end_weights(node_filter: Filter, nodes: Records) -> Mask | Floats:
     return np.sqrt(node_filter.weights(nodes))
 
 
-def _edge_weights(edge_filter: Filter, edges: EdgeRecords) -> Floats:
+def _edge_weights(edge_filter: "Filter", edges: EdgeRecords) -> Floats:
     """Return the weight of each edge: its own, or that of an expression; 0 where it does not meet the condition."""
     weights = edge_filter.weights(edges)
     return weights if edge_filter.weight is not None else weights * edges.weights
-
-
-class _NewNodes(Selected):
-    """Nodes that are new: only their ids are compared with pinned nodes, since names may be those of older ones."""
-
-    def among(self, ids: Sequence[Id]) -> Mask:
-        wanted = {str(each) for each in ids}
-        return np.array([str(own) in wanted for own in self.column("id").to_pylist()], dtype=np.bool_)
 
 
 class LinkFilter:
@@ -491,6 +486,8 @@ class LinkFilter:
 
     def grow(self, nodes: Mapping[str, Nodes]) -> None:
         """Follow nodes that are new at the end of their types; a pinned one among them is known by its id."""
+        from neupath.graph.conditions import Selected
+
         self._nodes = nodes
         filters = (self._link.source_filter, self._link.source), (self._link.target_filter, self._link.target)
         ends = []
@@ -498,7 +495,7 @@ class LinkFilter:
             if known is None or own is None or len(known) == len(nodes[node_type]):
                 ends.append(known)
             else:
-                new = _NewNodes(nodes[node_type], slice(len(known), None))
+                new = Selected(nodes[node_type], slice(len(known), None), by_id=True)
                 ends.append(np.concatenate([known, end_weights(own, new)]))
         self.ends = ends[0], ends[1]
 
@@ -793,6 +790,8 @@ def digest(hin: HIN) -> str:
 def _update_digest(content: "_Hash", edges: Edges) -> None:
     for part in (edges.sources, edges.targets, edges.weights):
         content.update(np.ascontiguousarray(part).data)
+    from neupath.graph.edge_attributes import to_attributes, value_hashes  # takes a while to import
+
     attributes = to_attributes(edges.attributes)
     for name in attributes.column_names:
         content.update(name.encode())

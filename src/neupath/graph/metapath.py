@@ -6,19 +6,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from neupath.errors import MetaPathError, SchemaError, did_you_mean, listed
-from neupath.graph.conditions import (
-    All,
-    Condition,
-    Expression,
-    Filter,
-    Reader,
-    check_length,
-    excerpt,
-    narrowed,
-    parse_condition,
-)
+from neupath.errors import MetaPathError, SchemaError, did_you_mean, excerpt, listed
+
+if TYPE_CHECKING:  # conditions are rare, and take a while to import
+    from neupath.graph.conditions import Condition, Expression, Filter
 
 
 # ---- Schema --------------------------------------------------------------------------------------
@@ -59,9 +52,9 @@ class Link:
 
     relation: Relation
     reverse: bool = False
-    source_filter: Filter | None = None
-    edge_filter: Filter | None = None
-    target_filter: Filter | None = None
+    source_filter: "Filter | None" = None
+    edge_filter: "Filter | None" = None
+    target_filter: "Filter | None" = None
 
     @property
     def is_filtered(self) -> bool:
@@ -82,6 +75,8 @@ class Link:
 
     def reversed(self) -> "Link":
         """Return the link walked the other way, which for an undirected relation differs in its filters alone."""
+        if not self.relation.directed and not self.is_filtered:
+            return self
         reverse = not self.reverse if self.relation.directed else self.reverse
         return Link(self.relation, reverse, self.target_filter, self.edge_filter, self.source_filter)
 
@@ -192,7 +187,10 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
     stripped = text.strip()
     if not stripped:
         raise MetaPathError("the meta-path is empty; write node types joined by dashes, such as author-paper-author")
-    check_length("meta-path", stripped)
+    if len(stripped) > _LONG:
+        from neupath.graph.conditions import check_length
+
+        check_length("meta-path", stripped)
     reader = _PathReader(schema, stripped)
     outside = without_brackets(stripped).strip()
     if "-" in outside or outside.casefold() in (t.casefold() for t in schema.node_types):
@@ -200,6 +198,8 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
     return reader.read_initials()
 
 
+_LONG = 1000  # characters from which on the length is checked
+_OPENING = re.compile(r"[\[{]")
 _BRACKETS = re.compile(r"""\[(?:[^\]"']|"[^"]*"|'[^']*')*\]|\{(?:[^}"']|"[^"]*"|'[^']*')*\}""")
 """What stands in brackets behind a node type or a relation, where quotes may hold brackets."""
 
@@ -210,7 +210,13 @@ def without_brackets(text: str) -> str:
     >>> without_brackets('author-paper[title ~ "a]b"]-venue{KDD}')
     'author-paper-venue'
     """
-    return _BRACKETS.sub("", text)
+    kept, at = "", 0
+    while opening := _OPENING.search(text, at):
+        group = _BRACKETS.match(text, opening.start())
+        if group is None:  # it is not closed; looking for others would take as many steps again
+            break
+        kept, at = kept + text[at : opening.start()], group.end()
+    return kept + text[at:]
 
 
 def arrow(links: Links) -> str:
@@ -280,7 +286,7 @@ class _Edge:
 
     names: tuple[str, ...] = ()
     reverse: bool | None = None
-    filters: tuple[Filter | None, ...] = ()
+    filters: "tuple[Filter | None, ...]" = ()
 
 
 class _PathReader:
@@ -327,21 +333,27 @@ class _PathReader:
             return _PathReader(self.schema, types[0]).read()  # raises
         return self._with_filters(steps, filters)
 
-    def _with_filters(self, steps: list[Links], filters: list[Filter | None]) -> list[Links]:
+    def _with_filters(self, steps: list[Links], filters: "list[Filter | None]") -> list[Links]:
         for end in (filters[0], filters[-1]):
             if end is not None and end.weight is not None:
                 raise MetaPathError(
                     f"meta-path {self.shown!r}: the node type at its {'start' if end is filters[0] else 'end'} has the "
                     f"weight {excerpt(str(end.weight), 0)!r}; only nodes between the two ends have weights, and edges"
                 )
+        if not any(filters):
+            return steps
         ends = pairwise(filters)
         return [
             tuple(replace(link, source_filter=source, target_filter=target) for link in links)
             for links, (source, target) in zip(steps, ends, strict=True)
         ]
 
-    def _read_filter(self, *, is_node: bool) -> Filter | None:
+    def _read_filter(self, *, is_node: bool) -> "Filter | None":
         """Read `{node, node}` and `[condition; weight: expression]` behind a node type or a relation."""
+        if not self._rest().startswith(("[", "{")):
+            return None
+        from neupath.graph.conditions import All, Filter, Reader
+
         reader = Reader("meta-path", self.text, self.position, closings="];", error=MetaPathError)
         conditions: list[Condition] = []
         weight: Expression | None = None
@@ -428,7 +440,7 @@ class _PathReader:
             self._refuse_relation(source, edge)
         return edge
 
-    def _read_names(self, source: str, closing: str) -> tuple[tuple[str, ...], tuple[Filter | None, ...]]:
+    def _read_names(self, source: str, closing: str) -> "tuple[tuple[str, ...], tuple[Filter | None, ...]]":
         """Read `name[condition]|name` and the closing after it; otherwise read nothing."""
         start = self.position
         known = {link.relation.name for link in self.schema.links_from(source)}
@@ -487,6 +499,8 @@ class _PathReader:
             )
         if edge.reverse is None and source == target and any(link.relation.directed for link in chosen):
             raise MetaPathError(f"{where}: {source} to {target} can be walked in two directions; say which: {ways}")
+        if not any(edge.filters):
+            return chosen
         filters = dict(zip(edge.names, edge.filters, strict=True))
         return tuple(replace(link, edge_filter=filters.get(link.relation.name)) for link in chosen)
 
@@ -507,11 +521,11 @@ class Step:
         return self.links[0].target
 
     @property
-    def source_filter(self) -> Filter | None:
+    def source_filter(self) -> "Filter | None":
         return self.links[0].source_filter
 
     @property
-    def target_filter(self) -> Filter | None:
+    def target_filter(self) -> "Filter | None":
         return self.links[0].target_filter
 
     @property
@@ -611,7 +625,7 @@ class MetaPath:
         return follows_all and not has_direction and clear
 
     @property
-    def filters(self) -> tuple[Filter | None, ...]:
+    def filters(self) -> "tuple[Filter | None, ...]":
         """What is said of the nodes at each position, one more than there are steps."""
         return (self.steps[0].source_filter, *(step.target_filter for step in self.steps))
 
@@ -620,7 +634,7 @@ class MetaPath:
         """Whether the path has conditions or weights of its own."""
         return any(step.is_filtered for step in self.steps)
 
-    def with_filters(self, filters: Iterable[Filter | None]) -> "MetaPath":
+    def with_filters(self, filters: "Iterable[Filter | None]") -> "MetaPath":
         """Return the path with other filters at its positions; those of its edges stay."""
         steps = (
             Step(tuple(replace(link, source_filter=source, target_filter=target) for link in step.links))
@@ -628,13 +642,15 @@ class MetaPath:
         )
         return MetaPath(self.schema, tuple(steps))
 
-    def where(self, node_type: str, condition: Condition | str) -> "MetaPath":
+    def where(self, node_type: str, condition: "Condition | str") -> "MetaPath":
         """Return the path with one more condition on all of its nodes of a type.
 
         >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"),))
         >>> print(MetaPath.parse(schema, "APA").where("paper", "year >= 2020"))
         author-paper[year >= 2020]-author
         """
+        from neupath.graph.conditions import Filter, narrowed, parse_condition
+
         known = self.schema.node_type(node_type)
         if known not in self.node_types:
             raise MetaPathError(f"'{self}' has no {known}; it passes {listed(dict.fromkeys(self.node_types))}")
@@ -642,8 +658,10 @@ class MetaPath:
         here = zip(self.node_types, self.filters, strict=True)
         return self.with_filters(narrowed(own, extra) if at == known else own for at, own in here)
 
-    def where_edges(self, relation: str, extra: Filter) -> "MetaPath":
+    def where_edges(self, relation: str, extra: "Filter") -> "MetaPath":
         """Return the path with one more condition or weight on the edges of a relation, by its name."""
+        from neupath.graph.conditions import narrowed
+
         names = dict.fromkeys(link.relation.name for step in self.steps for link in step.links)
         if relation not in names:
             raise MetaPathError(

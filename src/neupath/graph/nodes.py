@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,13 +13,14 @@ from numpy.typing import NDArray
 
 from neupath._runtime.lazy_module import LazyModule
 from neupath.errors import GraphError, NodeError, listed
-from neupath.graph import conditions
-from neupath.graph.conditions import Condition, parse_condition
 from neupath.graph.name_search import Match, NameSearch, search_names
+
+if TYPE_CHECKING:
+    from neupath.graph.conditions import Condition
 
 Id = str | int
 Rows = NDArray[np.int64]
-Mask = conditions.Mask
+Mask = NDArray[np.bool_]
 
 _FEW = 8
 _SCANS = 32  # so many look-ups scan all nodes of a large type; then all ids and names are hashed
@@ -289,10 +291,12 @@ class Nodes:
             return self.ids if name == "id" else self.names
         return self.attributes[name]
 
-    def where(self, condition: str | Condition) -> Mask:
+    def where(self, condition: "str | Condition") -> Mask:
         """Mark the nodes that meet a condition such as `year >= 2000 and country ~ korea`; shape (number of nodes,).
 
         A node that lacks the attribute meets no comparison, nor its negation. `graph.conditions` has the grammar.
         """
+        from neupath.graph.conditions import parse_condition  # takes a while to import
+
         parsed = parse_condition(condition, self.column_names()) if isinstance(condition, str) else condition
         return parsed.mask(self)

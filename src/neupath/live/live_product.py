@@ -134,10 +134,11 @@ class Adjacency:
             self._put(own, link, edges)
 
     def _put(self, own: LiveEdges, link: Link, edges: Sequence[RowEdge]) -> None:
+        is_filtered = link.is_filtered
         for relation, row, column, weight in edges:
             if link.relation is relation or link.relation == relation:  # mostly the same object, which compares faster
                 ends = (column, row) if link.reverse else (row, column)
-                own.put(*ends, weight if link not in self._filters else self._counted(link, *ends, weight))
+                own.put(*ends, self._counted(link, *ends, weight) if is_filtered else weight)
 
     def _counted(self, link: Link, row: int, column: int, weight: float) -> float:
         """Return the weight that an edge counts with by the filters of a link."""
