@@ -174,6 +174,7 @@ def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
     overlap). A stride of labels is checked at once, without a branch, and few strides have a label that does.
     """
     kind = normalisation[0]
+    is_linear = has_band(kind)
     norms, wanted = targets[0], targets[4]
     label = low
     while label < high and held[1] < wanted:
@@ -199,8 +200,9 @@ def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
         if reached:
             count = 0
             for y in range(len(some)):
+                norm = own[y] if is_linear else _on_line(kind, dx, own[y])
                 listed[count] = y
-                count += (some[y] > 0.0) & (some[y] >= a + b * _on_line(kind, dx, own[y]))
+                count += (some[y] > 0.0) & (some[y] >= a + b * norm)
             for i in range(count):
                 y = np.int64(listed[i])
                 score = normalised(normalisation, some[y], dx, own[y])

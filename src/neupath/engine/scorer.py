@@ -287,12 +287,12 @@ class Scorer(ABC):
         >>> pathsim.top_k({"Mary": 1, "Jim": -0.01}, k=1).ids
         ('Mike',)
         """
-        if together or isinstance(query, Mapping):
-            return self._top_k_of_set(QuerySet.read(query), k, **options)
-        if not options and type(query) in (str, int) and type(k) is int:
+        if not options and not together and type(query) in (str, int) and type(k) is int:
             hits = self._top_k_at_once(query, k)  # type: ignore[arg-type]
             if hits is not None:
                 return hits
+        if together or isinstance(query, Mapping):
+            return self._top_k_of_set(QuerySet.read(query), k, **options)
         if isinstance(query, str) or not isinstance(query, Iterable):
             return self.top_k_rows(self._find_rows([query]), k, **options)[0]
         return self.top_k_rows(self._find_rows(list(query)), k, **options)
