@@ -105,10 +105,11 @@ def measure_load(rounds: int) -> None:
 
 
 def measure_actions(data: Path | None) -> None:
-    names = ["stdlib", *([] if data is None else ["imdb", "hetionet", "kg20c"])]
-    graphs = {name: npth.load(name if name == "stdlib" else data / name) for name in names if name == "stdlib" or data}
+    graphs = {"stdlib": npth.load("stdlib")}
+    if data is not None:
+        graphs |= {name: npth.load(data / name) for name in ("imdb", "hetionet", "kg20c")}
     with serve(graphs) as url, open_browser() as browser:
-        for name in names:
+        for name in graphs:
             page = browser.new_page()
             page.set_default_timeout(PATIENCE)
             page.goto(f"{url}/#g={name}")

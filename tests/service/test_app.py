@@ -15,7 +15,9 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.cli import main
 from neupath.measures import GRAPH_MEASURES, MEASURES
-from neupath.service import app
+from neupath.service import app, handlers, schemas
+from neupath.service.graph_registry import GraphHandle, GraphRegistry
+from neupath.service.limits import Limits
 from neupath.service.schemas import read_examples
 from tests.service.conftest import HOSTILE, Running, Start
 
@@ -337,6 +339,29 @@ def test_head_has_the_headers_of_get(running: Running, path: str) -> None:
     assert (head.status_code, head.content) == (full.status_code, b"")
     same = ("content-length", "content-type", "content-security-policy")
     assert [head.headers[name] for name in same] == [full.headers[name] for name in same]
+
+
+def test_nodes_are_shown_looked_up_and_started_from() -> None:
+    scores = pa.table({"score": pa.array([float("nan"), 7.5, 1.0, 2.0])})
+    films = Nodes("film", pa.array([1, 2, 3, 4]), pa.array(["Up", "Alien", "Twin", "Twin"]), scores)
+    genres = Nodes("genre", pa.array(["drama", "horror"]))
+    edges = Edges(Relation("film", "of", "genre"), np.array([0, 1, 1, 2, 3]), np.array([0, 0, 1, 1, 1]))
+    registry = GraphRegistry({"films": GraphHandle("films", HIN.build([films, genres], [edges]))}, Limits())
+    handle = registry.graph("films")
+    card = handlers.describe_node(handle, schemas.NodeRequestedById(node_type="film", id="Alien", limit=1))
+    assert card["attributes"] == {"score": 7.5}
+    (link,) = card["links"]  # type: ignore[misc]
+    assert (link["link"], link["degree"], [node["id"] for node in link["neighbours"]]) == ("-of->", 2, ["drama"])
+    found = handlers.look_up_nodes(handle, schemas.NodesLookup(node_type="film", ids=["Up", 2, "Twin", "nobody"]))
+    nodes: list[dict[str, object] | None] = found["nodes"]  # type: ignore[assignment]
+    assert [node and node["id"] for node in nodes] == [1, 2, None, None]  # two are called Twin
+    assert nodes[0] == {"node_type": "film", "id": 1, "name": "Up", "attributes": {"score": None}}  # NaN is no JSON
+    hubs: list[dict[str, object]] = handlers.find_hubs(handle, 1)["nodes"]  # type: ignore[assignment]
+    assert [(hub["id"], hub["degree"]) for hub in hubs] == [(2, 2), ("horror", 3)]
+    similar = handlers.find_similar(registry, "films", schemas.SimilarRequest(node_type="film", query="Alien", k=2))
+    (path,) = similar["metapaths"]  # type: ignore[misc]
+    assert (path["metapath"], path["targets"], path["ties"], path["more"]) == ("film-genre-film", 3, 3, False)
+    assert [hit["id"] for hit in path["hits"]] == [1, 3]
 
 
 def test_the_bundle_of_the_page_is_as_new_as_its_sources() -> None:

@@ -29,7 +29,7 @@ with warnings.catch_warnings():
 pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("NEUPATH_FUZZ", "6"))
 """Requests of each call and mode."""
-CALLS = 23
+CALLS = 27
 KNOWN = {
     "graph": ("toy", "live", "hostile"),
     "query": ("Mike", "Mary", HOSTILE[0]),

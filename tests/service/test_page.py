@@ -413,6 +413,9 @@ def test_the_map_of_the_hits_is_linked_with_the_list(explorer: Explorer) -> None
     explorer.hits()
     explorer.at("#map").click()
     explorer.see(".hit-map .spot").to_have_count(11)
+    with explorer.page.expect_download() as picture:
+        explorer.at(".hit-map button", has_text="PNG").click()
+    assert Path(picture.value.path()).read_bytes().startswith(b"\x89PNG")
     explorer.at(".hit-map .spot[data-id='optparse.OptionParser']").click()
     explorer.see("#why-title").to_have_text("ArgumentParser and OptionParser")
     explorer.at("#map").click()
@@ -456,8 +459,15 @@ def test_what_leaves_the_page_says_where_it_is_from(browser: Browser, explored: 
         with explorer.page.expect_download() as document:
             explorer.at("#json").click()
         assert json.loads(Path(document.value.path()).read_text())["hits"][0]["id"] == ids[0]
+        explorer.at("#share-panel summary").click()
+        explorer.at("#batch").fill("OptionParser\nargparse.Action\nno such class\n")
+        with explorer.page.expect_download() as many:
+            explorer.at("#batch-csv").click()
+        rows = list(csv.DictReader(io.StringIO(Path(many.value.path()).read_text(encoding="utf-8"))))
+        assert [row["query"] for row in rows] == ["optparse.OptionParser"] * 10 + ["argparse.Action"] * 10
+        explorer.see("#share-panel details").to_contain_text("Not found: no such class.")
         explorer.at(".copy-code[data-what=curl]").click()
-        explorer.see("#share-panel [role=status]").to_have_text("Copied curl.")
+        explorer.see("#share-panel > [role=status]").to_have_text("Copied curl.")
         url = explorer.page.evaluate("navigator.clipboard.readText()").removeprefix("curl '").removesuffix("'")
         assert [str(hit["id"]) for hit in explored.get(url).json()["hits"]] == ids
         explorer.at(".copy-code[data-what='command line']").click()

@@ -108,7 +108,7 @@ def test_a_job_is_watched_and_cancelled(browser: Browser, start: Start) -> None:
 
 def test_a_link_with_a_job_that_is_gone_still_works(explorer: Explorer) -> None:
     """Defect 17: an error of the API was shown, though the pairs are in the link."""
-    explorer.open(**LABELLED, ran="1", job="000000000000")
+    explorer.open(**LABELLED | {"v": "example"}, ran="1", job="000000000000")
     explorer.see(".pair").to_have_count(4)
     explorer.see(".weights .name").to_have_text([APVPA])
 

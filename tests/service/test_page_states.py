@@ -199,3 +199,5 @@ def test_an_update_is_shown_with_its_version(browser: Browser, start: Start, tmp
             assert explorer.hits() == ["Jim"]
             explorer.hit("Jim").locator(".open").click()
             explorer.see(".group .name").to_have_text(["Jim-SIGMOD-1"])
+            explorer.at("#search-title a").click()
+            explorer.see(".card h3").to_have_text(["venues of their papers", "shared papers"])

@@ -28,7 +28,7 @@ from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, join_types, read_pairs
 from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure, required_metapath
 from neupath.live import LiveScorer
-from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, PathMeasure
+from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, PathMeasure, PathSim
 from neupath.service import schemas
 from neupath.service.graph_registry import FittedScorer, GraphHandle, GraphRegistry
 from neupath.service.limits import Limits
@@ -309,8 +309,7 @@ def find_similar(registry: GraphRegistry, graph: str, request: schemas.SimilarRe
             too_large += 1
             continue
         work += cost
-        fitted = registry.measure(graph, "pathsim", str(metapath))
-        hits = fitted.scorer.top_k(query_id, _RANKED)
+        hits = handle.fit(PathSim(metapath)).scorer.top_k(query_id, _RANKED)  # must not push others from the cache
         if hits.scores:
             judged.append((_tells(hits.scores) / len(metapath) ** 0.5, metapath, hits))
     judged.sort(key=lambda each: -each[0])

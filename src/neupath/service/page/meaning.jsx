@@ -15,11 +15,13 @@ async function withoutLastStep(graph, parsed, text) {
   if (types.length <= 1) return types[0] ?? "";
   const whole = parsed.metapath ?? "";
   for (let length = whole.length - 1; length > 0; length -= 1) {
-    if (!whole.slice(0, length).endsWith(types.at(-1))) continue;
-    const shorter = await readPath(graph, whole.slice(0, length));
+    const head = whole.slice(0, length);
+    const isInCondition = head.lastIndexOf("[") > head.lastIndexOf("]");
+    if (isInCondition || !(head.endsWith(types.at(-1)) || head.endsWith("]"))) continue;
+    const shorter = await readPath(graph, head);
     if (shorter.valid && shorter.node_types.length === types.length) return shorter.metapath;
   }
-  return text.replace(/[\s<>-]*[^\s<>-]*[\s<>-]*$/, ""); // drop the last, incomplete word
+  return text.replace(/[\s<>-]*(?:\[[^\]]*\]|[^\s<>[\]-])*[\s<>-]*$/, ""); // drop the last, incomplete word
 }
 
 const sideField = (name, side) => (side === "b" ? `${name}2` : name);

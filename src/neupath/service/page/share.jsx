@@ -3,10 +3,11 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { parametersOf } from "./graphs.js";
 import { JobRun } from "./jobs.jsx";
-import { graphPath, urlOf } from "./requests.js";
+import { graphPath, post, urlOf } from "./requests.js";
 import { linkTo } from "./store.js";
-import { announce, download } from "./words.jsx";
+import { announce, count, download, shown } from "./words.jsx";
 
+const MOST_QUERIES = 1000;
 const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
 const python = (value) => (value === null ? "None" : JSON.stringify(value));
 
@@ -46,13 +47,73 @@ const field = (value) =>
 /** Write hits as CSV; every row says of which graph, meta-path and measure it is. */
 function toCsv(hits, origin) {
   const columns = Object.keys(origin);
-  const rows = hits.map((hit) => [hit.rank, hit.id, hit.name, hit.score, ...columns.map((name) => origin[name])]);
+  const rows = hits.map((hit) => [
+    hit.rank,
+    hit.id,
+    hit.name,
+    hit.score,
+    ...columns.map((name) => hit[name] ?? origin[name]),
+  ]);
   return [["rank", "id", "name", "score", ...columns], ...rows].map((row) => row.map(field).join(",")).join("\r\n");
 }
 
+/** Copy a text; return whether the browser allows it, which it does on this computer and over HTTPS only. */
 async function copy(text, what) {
-  await navigator.clipboard.writeText(text);
-  announce(`copied ${what}`);
+  try {
+    await navigator.clipboard.writeText(text);
+    announce(`copied ${what}`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The same search for many nodes: pasted or uploaded, one name or id per line, saved as CSV. */
+function BatchSearch({ state, meaning, type, origin }) {
+  const [text, setText] = useState("");
+  const [note, setNote] = useState("");
+  const run = async () => {
+    const names = [...new Set(text.split(/\r?\n/).map((line) => line.trim()))].filter(Boolean).slice(0, MOST_QUERIES);
+    setNote("Searching …");
+    try {
+      const { nodes } = await post(graphPath(state.graph, "/nodes"), { node_type: type, ids: names });
+      const queries = nodes.filter(Boolean).map((node) => node.id);
+      const missing = names.filter((_, place) => !nodes[place]);
+      const body = { ...parametersOf(meaning, type), queries, k: state.k, where: state.where };
+      const answers = queries.length ? await post(graphPath(state.graph, "/search"), body) : [];
+      const hits = answers.flatMap((answer) => answer.hits.map((hit) => ({ ...hit, query: answer.query })));
+      if (hits.length) download(`hits-${state.graph}-many.csv`, new Blob([toCsv(hits, origin)], { type: "text/csv" }));
+      const unknown = missing.length ? ` Not found: ${shown(missing.join(", "), 200)}.` : "";
+      setNote(`Searched from ${count(queries.length, "node")}.${unknown}`);
+    } catch (error) {
+      setNote(error.message);
+    }
+  };
+  return (
+    <details>
+      <summary>From many nodes</summary>
+      <label for="batch" class="quiet">
+        One name or id per line, up to {count(MOST_QUERIES)}
+      </label>
+      <textarea id="batch" rows={4} spellcheck={false} value={text} onInput={(event) => setText(event.target.value)} />
+      <div class="row wrap">
+        <button type="button" id="batch-csv" disabled={!text.trim()} onClick={run}>
+          CSV
+        </button>
+        <label class="button file">
+          Upload a list
+          <input
+            type="file"
+            accept=".txt,.csv"
+            onChange={async (event) => setText((await event.target.files[0]?.text()) ?? "")}
+          />
+        </label>
+      </div>
+      <p class="quiet" role="status">
+        {note}
+      </p>
+    </details>
+  );
 }
 
 export function ShareMenu({ state, meaning, hits, type, version }) {
@@ -81,10 +142,7 @@ export function ShareMenu({ state, meaning, hits, type, version }) {
   };
   const code = asCode({ ...state, meaning, type });
   const name = `hits-${state.graph}-${state.query}`;
-  const act = (what, text) => async () => {
-    await copy(text, what);
-    setCopied(what);
-  };
+  const act = (what, text) => async () => setCopied({ what, text, isCopied: await copy(text, what) });
   return (
     <div class="menu" ref={menu}>
       <button
@@ -135,6 +193,7 @@ export function ShareMenu({ state, meaning, hits, type, version }) {
               </JobRun>
             </>
           )}
+          <BatchSearch state={state} meaning={meaning} type={type} origin={origin} />
           <p class="label">Copy</p>
           <div class="row wrap">
             <button type="button" id="copy-link" onClick={act("the link", location.href)}>
@@ -147,8 +206,13 @@ export function ShareMenu({ state, meaning, hits, type, version }) {
             ))}
           </div>
           <p class="quiet" role="status">
-            {copied ? `Copied ${copied}.` : "The link holds this view, with your marks."}
+            {copied?.isCopied
+              ? `Copied ${copied.what}.`
+              : copied
+                ? "Copy this:"
+                : "The link holds this view, with your marks."}
           </p>
+          {copied && !copied.isCopied && <textarea rows={4} readonly aria-label={copied.what} value={copied.text} />}
         </div>
       )}
     </div>

@@ -5,7 +5,12 @@ import { useEffect, useReducer } from "preact/hooks";
 /** Each field of the state: its key in the URL, its default, and how its text is read. */
 const FIELDS = {
   graph: { key: "g", initial: null },
-  view: { key: "v", initial: "explore", choices: ["explore", "relate", "examples", "jobs"] },
+  view: {
+    key: "v",
+    initial: "explore",
+    choices: ["explore", "relate", "examples", "jobs"],
+    read: (text) => (text === "example" ? "examples" : text), // as older links call it
+  },
   query: { key: "q", initial: null },
   queryType: { key: "qt", initial: null },
   path: { key: "p", initial: "" },
@@ -45,8 +50,8 @@ function read(hash) {
 }
 
 function readField({ initial, choices, read: parse }, text) {
-  if (choices) return choices.includes(text) ? text : initial;
-  return parse ? (parse(text) ?? initial) : text;
+  const value = parse ? (parse(text) ?? initial) : text;
+  return !choices || choices.includes(value) ? value : initial;
 }
 
 function readNumber(text) {
