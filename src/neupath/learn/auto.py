@@ -500,4 +500,4 @@ class _Run:
 
 
 def _standardised(values: Floats) -> Floats:
-    return (values - values.mean()) / (float(values.std()) or 1.0)
+    return np.asarray((values - values.mean()) / (float(values.std()) or 1.0), dtype=np.float64)
