@@ -184,8 +184,8 @@ def cost(data: Path, graph: str, path: str, layers: int) -> None:
     times = {variant: f"{1e3 * min(own):.1f} / {1e3 * median(own):.1f} ms" for variant, own in queries.items()}
     print(
         f"{graph} {path}, L = {layers}, T = 3, d = 64: an epoch of 80 queries {epochs['paper']:.2f} s as published, "
-        f"{epochs['improved']:.2f} s improved; a query (least / median of 10) {times['paper']} and {times['improved']}; "
-        f"the first one, which counts the walks of all targets, {first:.2f} s",
+        f"{epochs['improved']:.2f} s improved; a query (least / median of 10) {times['paper']} and "
+        f"{times['improved']}; the first one, which counts the walks of all targets, {first:.2f} s",
         flush=True,
     )
 

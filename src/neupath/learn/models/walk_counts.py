@@ -198,7 +198,8 @@ class WalkCounter:
         size = self._edges.indptr.size - 1
         w: Csr = csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=(len(nodes), size))
         for step in steps:
-            w = csr_array(w @ step, dtype=np.float64)
+            walked: Csr = w @ step
+            w = csr_array(walked)
         return w
 
     def tell(self, queries: Rows) -> Tensor:
