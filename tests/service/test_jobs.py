@@ -471,9 +471,9 @@ def test_auto_trains_from_labels_across_types(running: Running) -> None:
     pairs = [{"query": query, "target": target, "score": score, "weight": 2} for query, target, score in rows]
     body = {"kind": "train", "graph": "toy", "pairs": pairs, "query_type": "author", "target_type": "venue"}
     job = running.post("/api/jobs", body | {"budget": 30}).json()["id"]
-    result = wait_for(running, job, "done")["result"]
-    assert (result["architecture"], result["chosen"]) == ("auto", ["infer"])
-    found = running.get("/api/graphs/toy/search", query="Mike", model=job, k=1).json()
+    summary = wait_for(running, job, "done")["summary"]
+    assert (summary["architecture"], summary["chosen"]) == ("auto", ["infer"])
+    found = running.get(f"/api/graphs/toy/search?query=Mike&model={job}&k=1").json()
     assert found["hits"][0]["id"] == "SIGMOD"
 
 
