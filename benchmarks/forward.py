@@ -6,8 +6,8 @@
 On IMDB, with the same weights and the same scores (checked to 1e-5), interleaved in one run, medians of 5, on the CPU.
 The plain pass is a full-graph GNN forward for one query: products per node, messages for every edge, T rounds of a
 scatter maximum. In the inductive test the model is trained without a fifth of the movies and their edges, and tested on
-queries among them in the whole graph. On CUDA only training is timed, with the Triton kernel and without. All this is of
-the model as published; `--cost` compares the improved variant with it, in CPU seconds of one thread.
+queries among them in the whole graph. On CUDA only training is timed, with the Triton kernel and without. All this is
+of the model as published; `--cost` compares the improved variant with it, in CPU seconds of one thread.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def inductive(hin: HIN) -> None:
     whole_teacher, part_teacher = npth.PathSim("MAM").fit(hin), npth.PathSim("MAM").fit(part)
     split = split_queries(part, "movie")
     queries = hin.nodes["movie"].ids.take(np.random.default_rng(1).choice(removed, 400, replace=False)).to_pylist()
-    queries_of = {"queries": split.train, "validation": split.validation}
+    queries_of: Any = {"queries": split.train, "validation": split.validation}
     seen = npth.NeuPath(variant="paper", device="cpu").fit(hin, teacher=whole_teacher, **queries_of)
     unseen = npth.NeuPath(variant="paper", device="cpu").fit(part, teacher=part_teacher, **queries_of)
     for name, model in (("trained on all movies", seen), ("trained without a fifth, then bound", unseen.bind(hin))):
@@ -184,8 +184,8 @@ def cost(data: Path, graph: str, path: str, layers: int) -> None:
     times = {variant: f"{1e3 * min(own):.1f} / {1e3 * median(own):.1f} ms" for variant, own in queries.items()}
     print(
         f"{graph} {path}, L = {layers}, T = 3, d = 64: an epoch of 80 queries {epochs['paper']:.2f} s as published, "
-        f"{epochs['improved']:.2f} s improved; a query (least / median of 10) {times['paper']} and {times['improved']}; "
-        f"the first one, which counts the walks of all targets, {first:.2f} s",
+        f"{epochs['improved']:.2f} s improved; a query (least / median of 10) {times['paper']} and "
+        f"{times['improved']}; the first one, which counts the walks of all targets, {first:.2f} s",
         flush=True,
     )
 
@@ -193,7 +193,7 @@ def cost(data: Path, graph: str, path: str, layers: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
-    parser.add_argument("--cost", action="store_true", help="compare the improved variant with the published one alone")
+    parser.add_argument("--cost", action="store_true", help="compare NeuPath's two variants alone")
     arguments = parser.parse_args()
     if arguments.cost:
         for graph, path, layers in (

@@ -110,13 +110,14 @@ def run(args: argparse.Namespace) -> None:
     done = {Job(r["model"], r["settings"], r["column"], r["seed"]).key for r in read_runs(out)}
     seeds = [int(seed) for seed in args.seeds.split(",")]
     wanted = [
-        Job(*model.partition(":")[::2], column, seed)
+        Job(model.partition(":")[0], model.partition(":")[2], column, seed)
         for seed in seeds
         for column in args.columns.split(",")
         for model in args.model
     ]
     jobs = [job for job in wanted if job.key not in done]
-    sizes = tuple(int(size) for size in args.queries.split(","))
+    train, validation, test = (int(size) for size in args.queries.split(","))
+    sizes = (train, validation, test)
     print(f"{len(jobs)} of {len(wanted)} runs to make", flush=True)
     end = monotonic() + args.seconds
     with (

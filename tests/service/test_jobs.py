@@ -31,6 +31,7 @@ from tests.service.conftest import Running, Start, start_service
 JOIN = {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 2}
 WHAT_IF = {"kind": "whatif", "graph": "toy", "metapath": "APA", "query": "Mike", "target": "Bob"}
 TRAIN = {"kind": "train", "graph": "toy", "metapath": "APA"}
+LABELS = {"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "Bob", "score": 1}]}
 PAIRS = [
     {"query": "Mike", "target": "Bob", "score": 1.0},
     {"query": "Mike", "target": "Mary", "score": 0.8},
@@ -250,11 +251,21 @@ def test_a_failed_job_has_an_error(running: Running) -> None:
         (TRAIN | {"learning_rate": True}, 422, "train.learning_rate is True: input should be a valid number"),
         ({"kind": "infer", "graph": "toy", "pairs": [{"query": "Mike", "target": "x"}]}, 404, "no node type has all"),
         (
-            {"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "KDD", "score": 1}]},
+            {"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "KDD", "score": 1}]}
+            | {"architecture": "gcn"},
             422,
-            "a neupath model ranks the nodes of one type, and these pairs go from author to venue nodes; infer",
+            "a gcn model ranks the nodes of one type, and these pairs go from author to venue nodes; neupath",
         ),
-        ({"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "Bob"}]}, 422, "has no score"),
+        (LABELS | {"layers": 4}, 422, "auto chooses the settings of what it tries; leave out layers"),
+        (LABELS | {"budget": 1e5}, 422, "budget is 100000"),
+        (LABELS | {"architecture": "gcn", "budget": 5}, 422, "budget is for auto, and the architecture is gcn"),
+        (LABELS | {"node_type": "author", "query_type": "author"}, 422, "node_type is 'author' and query_type is given"),
+        (TRAIN | {"architecture": "auto"}, 422, "auto judges learners by labels of your own; give pairs"),
+        (
+            {"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "Bob", "score": "high"}]},
+            422,
+            "the score 'high'; scores are finite numbers, or words such as yes and no",
+        ),
     ],
 )
 def test_invalid_jobs_are_errors_at_once(running: Running, body: object, status: int, message: str) -> None:
@@ -452,6 +463,18 @@ def test_the_default_width_of_a_model_is_limited(start: Start) -> None:
     running = start(width=100)
     response = running.post("/api/jobs", {"kind": "train", "graph": "toy", "metapath": "APA"})
     assert (response.status_code, response.json()["error"][:10]) == (422, "dim is 256")
+
+
+@pytest.mark.slow
+def test_auto_trains_from_labels_across_types(running: Running) -> None:
+    rows = [("Mike", "SIGMOD", "yes"), ("Mike", "KDD", "no"), ("Mary", "SIGMOD", "yes"), ("Ann", "SIGMOD", "no")]
+    pairs = [{"query": query, "target": target, "score": score, "weight": 2} for query, target, score in rows]
+    body = {"kind": "train", "graph": "toy", "pairs": pairs, "query_type": "author", "target_type": "venue"}
+    job = running.post("/api/jobs", body | {"budget": 30}).json()["id"]
+    summary = wait_for(running, job, "done")["summary"]
+    assert (summary["architecture"], summary["chosen"]) == ("auto", ["infer"])
+    found = running.get(f"/api/graphs/toy/search?query=Mike&model={job}&k=1").json()
+    assert found["hits"][0]["id"] == "SIGMOD"
 
 
 def test_training_pairs_may_name_their_node_type(running: Running) -> None:

@@ -80,6 +80,12 @@ LEARNERS: dict[str, Fit] = {
 """What is tried, in this order."""
 
 
+def takes_too_long(name: str, hin: HIN, seconds: float) -> bool:
+    """Whether a learner that passes over all edges would take much longer than it may."""
+    edges = sum(matrix.nnz for matrix in hin.matrices.values())
+    return name in _PASS_OVER_EDGES and _SECONDS_PER_EDGE * edges > seconds
+
+
 # ---- Metrics -------------------------------------------------------------------------------------
 Metric = Literal["AUC", "concordance"]
 
@@ -411,9 +417,8 @@ class _Run:
             return "left out: it ranks the nodes of one type"
         if not self._left():
             return "left out: the budget was spent"
-        edges = sum(matrix.nnz for matrix in self.hin.matrices.values())
-        if name in _PASS_OVER_EDGES and _SECONDS_PER_EDGE * edges > self._left() / len(self.learners):
-            return f"left out: {edges:,} edges are too many for a budget of {self.budget:g} s"
+        if takes_too_long(name, self.hin, self._left() / len(self.learners)):
+            return f"left out: the graph has too many edges for a budget of {self.budget:g} s"
         return None
 
     def _predict(self, name: str, fold: Rows, predicted: list[float | None], seconds: float) -> None:
@@ -495,4 +500,4 @@ class _Run:
 
 
 def _standardised(values: Floats) -> Floats:
-    return (values - values.mean()) / (float(values.std()) or 1.0)
+    return np.asarray((values - values.mean()) / (float(values.std()) or 1.0), dtype=np.float64)

@@ -304,8 +304,9 @@ class PathBoost(Scorer):
 
     def contributions(self, query: Id, target: Id) -> list[Contribution]:
         """Return what each meta-path, attribute and degree adds to the score of a pair; the largest first."""
-        rows = self._fitted().row(self.source_type, query), self.hin_.row(self.target_type, target)
-        pair = Pairs(self.source_type, *(np.array([row]) for row in rows), np.zeros(1), target_type=self.target_type)
+        row, column = self._fitted().row(self.source_type, query), self.hin_.row(self.target_type, target)
+        ends = np.array([row]), np.array([column])
+        pair = Pairs(self.source_type, ends[0], ends[1], np.zeros(1), target_type=self.target_type)
         shares = self.booster_.predict(self._features_of(pair), pred_contrib=True, num_threads=_THREADS)[0]
         total: dict[str, float] = {}
         for name, value in zip(self.feature_names_, shares[:-1].tolist(), strict=True):

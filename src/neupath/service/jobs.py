@@ -267,16 +267,24 @@ def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobReques
         raise QueryError("auto judges learners by labels of your own; give pairs, or another architecture")
     if architecture != "auto" and request.budget is not None:
         raise QueryError(f"budget is for auto, and the architecture is {architecture}; leave it out")
-    lacks = ("paths", "dim", "learning_rate") if architecture == "auto" else ARCHITECTURES[architecture].lacks
+    if request.budget is not None and request.budget > limits.job_seconds:
+        raise QueryError(
+            f"budget is {request.budget:g} seconds; this service gives a job at most {limits.job_seconds:g} (the limit "
+            f"job_seconds)"
+        )
+    settings = ("layers", "paths", "dim", "epochs", "learning_rate")
+    lacks = settings if architecture == "auto" else ARCHITECTURES[architecture].lacks
     for setting in lacks:
         if setting in request.model_fields_set and getattr(request, setting) is not None:
+            if architecture == "auto":
+                raise QueryError(f"auto chooses the settings of what it tries; leave out {setting}")
             raise QueryError(f"a {architecture} model has no {setting}; leave it out")
     if request.epochs > limits.epochs:
         raise QueryError(f"epochs is {request.epochs}; this service trains for at most {limits.epochs} epochs")
     dim = _DEFAULT_DIM if request.dim is None else request.dim
-    if dim > limits.width:
+    if dim > limits.width and architecture != "auto":
         raise QueryError(f"dim is {dim}; this service trains embeddings of at most {limits.width}")
-    if find_spec("torch") is None:
+    if find_spec("torch") is None and architecture != "auto":
         raise MissingExtraError("PyTorch", "neupath[learn]")
     if request.pairs is None:
         _check_measure(limits, handle, request)

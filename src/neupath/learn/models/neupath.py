@@ -158,8 +158,9 @@ class PairDecoder(nn.Module):
         """Return the score of each pair, given W_2's parts for h_t and h_c, and f; (pairs, d) twice to (pairs,)."""
         hidden = target + query
         if counts is None or self.counts is None or self.direct is None:
-            return self.score(torch.relu(hidden)).squeeze(-1)
-        scores = self.score(torch.relu(hidden + self.counts(counts))) + self.direct(counts)
+            scores: Tensor = self.score(torch.relu(hidden))
+        else:
+            scores = self.score(torch.relu(hidden + self.counts(counts))) + self.direct(counts)
         return scores.squeeze(-1)
 
 
@@ -304,6 +305,11 @@ class NeuPath(PairModel):
         return ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
 
     @property
+    def _coders(self) -> tuple[Any, Any]:
+        """The encoder and the decoder."""
+        return self.network_[0], self.network_[1]
+
+    @property
     def _first(self) -> tuple[int, int]:
         """The numbers of the first query and of the first target."""
         numbering = self.graph_.numbering
@@ -349,7 +355,7 @@ class NeuPath(PairModel):
     def _score_batch(self, part: _LabelledBatch) -> Tensor:
         """Return the scores of a batch of pairs; shape (pairs,)."""
         assert part.batch is not None
-        encoder, decoder, *counts = self.network_
+        encoder, decoder, *counts = cast(Any, self.network_)
         h = encoder(part.batch)
         if self.variant == "paper":
             scores: Tensor = decoder(h)[part.which]
@@ -389,11 +395,11 @@ class NeuPath(PairModel):
             which, which_query = np.searchsorted(distinct, classes), np.searchsorted(distinct, own)
             if self.variant == "paper":
                 return decoded[0].cpu().double().numpy()[which]
-            return self._score_pairs(queries, *decoded, which, which_query)
+            return self._score_pairs(queries, decoded[0], decoded[1], which, which_query)
 
     def _decode(self, table: ClassTable, classes: Ints) -> tuple[Tensor, ...]:
         """Return the score of each class, (K,), or the decoder's parts for it as a target and as a query, (K, d)."""
-        encoder, decoder = self.network_[0], self.network_[1]
+        encoder, decoder = self._coders
         h = encoder(build_batch(table, classes, self.slots).to(self.device))
         return (decoder(h),) if self.variant == "paper" else (decoder.target(h.flatten(1)), decoder.query(h.flatten(1)))
 
@@ -546,7 +552,7 @@ class _ScoreTrace:
         ends = [target] if model.variant == "paper" or query == target else [target, query]
         batch = build_batch(table, self.classes[-1][ends], model.slots).to(model.device)
         traces: list[LayerTrace] = []
-        encoder, decoder = model.network_[0], model.network_[1]
+        encoder, decoder = model._coders
         h = encoder(batch, traces)
         if model.variant == "paper":
             score = decoder(h).sum()

@@ -60,7 +60,8 @@ class HalfPaths:
     def joints(self, other: "HalfPaths") -> tuple[Ints, Ints]:
         """Return every two half-paths, one of each, that end at the same type."""
         same = np.array([[end == other_end for other_end in other.ends] for end in self.ends])
-        return np.nonzero(same)
+        first, second = np.nonzero(same)
+        return first.astype(np.int64), second.astype(np.int64)
 
 
 def count_steps(hin: HIN, node_types: tuple[str, str], layers: int) -> int:
@@ -135,7 +136,8 @@ class CountChannels(nn.Module):
         for number, ((a, b), part) in enumerate(zip(_ENDS, (batch.both, batch.query, batch.target), strict=True)):
             p, q = self.get_buffer(f"first{number}"), self.get_buffer(f"second{number}")
             grams.append(part @ (weights[a][:, p] * weights[b][:, q]).T)
-        return tell(*grams, batch.query_any @ weights[0].T, batch.target_any @ weights[1].T)
+        both, query, target = grams
+        return tell(both, query, target, batch.query_any @ weights[0].T, batch.target_any @ weights[1].T)
 
     def count(self, hin: HIN, pairs: Pairs) -> CountBatch:
         """Walk all half-paths of some pairs."""
@@ -164,7 +166,7 @@ class CountChannels(nn.Module):
 def tell(both: Tensor, query: Tensor, target: Tensor, query_any: Tensor, target_any: Tensor) -> Tensor:
     """Return log1p of the counts, and PathSim's ratio; shapes (…, channels) to (…, 6·channels)."""
     ratio = 2 * both / (query + target).clamp(min=1e-20)
-    counts = torch.broadcast_tensors(both, query, target, query_any, target_any)
+    counts = (count.expand(ratio.shape) for count in (both, query, target, query_any, target_any))
     return torch.cat([*(count.log1p() for count in counts), ratio], dim=-1)
 
 
@@ -194,9 +196,10 @@ class WalkCounter:
 
     def _walk(self, nodes: Rows, steps: list[Csr]) -> Csr:
         size = self._edges.indptr.size - 1
-        w = csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=(len(nodes), size))
+        w: Csr = csr_array((np.ones(len(nodes)), nodes, np.arange(len(nodes) + 1)), shape=(len(nodes), size))
         for step in steps:
-            w = csr_array(w @ step)
+            walked: Csr = w @ step
+            w = csr_array(walked)
         return w
 
     def tell(self, queries: Rows) -> Tensor:
@@ -228,7 +231,9 @@ class _EdgeList:
     def of(cls, hin: HIN) -> "_EdgeList":
         links = edge_kinds(hin.schema)
         total = hin.numbering.total
-        parts = [(np.arange(total), np.arange(total), np.ones(total), np.full(total, len(links)))]
+        parts: list[tuple[NDArray[Any], ...]] = [
+            (np.arange(total), np.arange(total), np.ones(total), np.full(total, len(links)))
+        ]
         for kind, link in enumerate(links):
             entries = hin.matrix(link).tocoo()
             first, last = hin.numbering.first(link.source), hin.numbering.first(link.target)
