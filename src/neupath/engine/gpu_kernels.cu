@@ -35,7 +35,7 @@ __device__ double normalised(Formula formula, double m, double dx, double dy) {
     if (formula.kind != COSINE) {
         double below = dx < dy ? dx : dy;
         if (formula.kind == JACCARD) below = dx + dy - m;
-        if (formula.kind == TVERSKY) below = m + formula.alpha * (dx - m) + formula.beta * (dy - m);
+        if (formula.kind == TVERSKY) below = (1.0 - formula.alpha - formula.beta) * m + formula.alpha * dx + formula.beta * dy;
         return below > 0.0 ? m / below : 0.0;
     }
     double product = dx * dy;

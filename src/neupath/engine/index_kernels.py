@@ -315,11 +315,11 @@ def band(normalisation, least, dx, norms):
 
     Norms ascend. For 2m/(dx+dy) ≤ 2√(dx·dy)/(dx+dy) that is dy in [dx/R, dx·R], √R = (1 + √(1 - least²)) / least.
     Jaccard's score j is Dice's of 2j / (1 + j). Tversky's reaches it where β·t² - b·t + α ≤ 0, with t = √(dy/dx) and
-    b = 1/least - 1 + α + β.
+    b = 1/least - (1 - α - β).
     """
     kind, alpha, beta = normalisation
     if kind > _OVERLAP:
-        b = 1.0 / least - 1.0 + alpha + beta
+        b = 1.0 / least - (1.0 - alpha - beta)
         most = b + np.sqrt(max(b * b - 4.0 * alpha * beta, 0.0))
         if most <= 0.0:  # no score is so high
             return 0, 0

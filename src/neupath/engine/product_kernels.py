@@ -63,7 +63,7 @@ def _by_sets(normalisation, m, dx, dy):
     elif kind == _OVERLAP:
         below = min(dx, dy)
     else:
-        below = m + alpha * (dx - m) + beta * (dy - m)
+        below = (1.0 - alpha - beta) * m + alpha * dx + beta * dy
     return m / below if below > 0.0 else 0.0
 
 

@@ -42,7 +42,7 @@ class Normalisation(IntEnum):
     COSINE = 2  # s = m / √(dx·dy)
     JACCARD = 3  # s = m / (dx + dy - m)
     OVERLAP = 4  # s = m / min(dx, dy)
-    TVERSKY = 5  # s = m / (m + α·(dx - m) + β·(dy - m))
+    TVERSKY = 5  # s = m / ((1 - α - β)·m + α·dx + β·dy)
 
 
 Formula = tuple[int, float, float]

@@ -246,7 +246,7 @@ def normalised(normalisation: int | Formula, m: Floats, dx: float, dy: Floats) -
         elif kind == Normalisation.OVERLAP:
             below = np.minimum(dx, dy)
         else:
-            below = m + alpha * (dx - m) + beta * (dy - m)
+            below = (1.0 - alpha - beta) * m + alpha * dx + beta * dy
         return np.divide(m, below, out=np.zeros(len(m)), where=below > 0)
     with np.errstate(all="ignore"):
         product = dx * dy

@@ -1,13 +1,13 @@
 """Tversky's index: what half-path rows share, with a weight for what each has alone."""
 
-from math import isfinite, sqrt
+from math import sqrt
 
 from neupath.engine.products import Normalisation
 from neupath.errors import QueryError
 from neupath.graph.metapath import MetaPath
 from neupath.measures.path_measure import PathMeasure
 
-_MARGIN = 1e-6
+_MARGIN, _LARGEST = 1e-3, 1000.0  # beyond these, rounding would tell in the last digits that rankings need
 
 
 class Tversky(PathMeasure):
@@ -25,8 +25,8 @@ class Tversky(PathMeasure):
     metapath
         A symmetric meta-path of even length, as a text or a `MetaPath`.
     alpha, beta
-        The weight of what the query has alone, and of what the target has alone: 0 or more, not both 0, and with
-        α + β ≤ 1 or |√α - √β| < 1, so that no denominator is 0.
+        The weight of what the query has alone, and of what the target has alone: from 0 to 1000, not both 0, and
+        with α + β ≤ 1 or |√α - √β| < 0.9995, so that no denominator is 0.
     device
         "cuda" ranks many queries on a GPU, as for every `PathMeasure`.
 
@@ -47,8 +47,8 @@ class Tversky(PathMeasure):
     def __init__(self, metapath: str | MetaPath, alpha: float = 0.5, beta: float = 0.5, *, device: str = "cpu") -> None:
         super().__init__(metapath, device=device)
         for name, value in (("alpha", alpha), ("beta", beta)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not (isfinite(value) and value >= 0):
-                raise QueryError(f"‹{name}› is {value!r}; give a number, 0 or more", parameter=name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _LARGEST:
+                raise QueryError(f"‹{name}› is {value!r}; give a number from 0 to 1000", parameter=name)
         if alpha + beta == 0:
             raise QueryError(
                 "‹alpha› and ‹beta› are 0, so that all related nodes score 1; raise one", parameter="alpha"

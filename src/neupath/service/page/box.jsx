@@ -34,7 +34,7 @@ function optionsOf(answer) {
 
 /**
  * A text field that finds nodes. `onNode(node)` and `onPath(parsed)` are called with what is chosen; `value` is the text
- * when nothing is typed. `only` restricts it to one type; otherwise chips choose one.
+ * when nothing is typed. `only` restricts it to one type; otherwise chips choose one. `look` is bare, field or big.
  */
 export function NodeBox({
   id,
@@ -46,7 +46,7 @@ export function NodeBox({
   only = null,
   onNode,
   onPath,
-  big = false,
+  look = "bare",
 }) {
   const [text, setText] = useState(null);
   const [settled, setSettled] = useState(null);
@@ -114,8 +114,8 @@ export function NodeBox({
   };
   const list = `${id}-options`;
   return (
-    <div class={`combobox ${big ? "big" : ""}`}>
-      <label for={id} class={big ? "" : "unseen"}>
+    <div class={`combobox ${look}`}>
+      <label for={id} class={look === "bare" ? "unseen" : ""}>
         {label}
       </label>
       <input

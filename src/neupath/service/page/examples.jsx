@@ -246,21 +246,17 @@ function AddPair({ state, type, types, linked }) {
     setTarget(null);
   };
   const box = (id, label, node, set) => (
-    <div class="field">
-      <span class="label" aria-hidden="true">
-        {label}
-      </span>
-      <NodeBox
-        id={id}
-        graph={state.graph}
-        types={types}
-        only={type}
-        label={label}
-        placeholder={`Name or id of ${article(type)} ${shown(type, 30)}`}
-        value={node ? labelOf(node) : ""}
-        onNode={set}
-      />
-    </div>
+    <NodeBox
+      look="field"
+      id={id}
+      graph={state.graph}
+      types={types}
+      only={type}
+      label={label}
+      placeholder={`Name or id of ${article(type)} ${shown(type, 30)}`}
+      value={node ? labelOf(node) : ""}
+      onNode={set}
+    />
   );
   return (
     <div class="add-pair">

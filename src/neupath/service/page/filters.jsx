@@ -27,11 +27,9 @@ export function Filters({ state, side, schema, types, targetType, children }) {
           <Histogram hits={hits} />
           {children}
           {targetType && !side.meaning?.whole && (
-            <div class="field missing">
-              <span class="label" aria-hidden="true">
-                Why is another one not among them?
-              </span>
+            <div class="missing">
               <NodeBox
+                look="field"
                 id="missing"
                 graph={state.graph}
                 types={types}

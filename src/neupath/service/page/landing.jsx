@@ -33,7 +33,7 @@ export function Landing({ state, graphs, schema, types, isNarrow }) {
         id="query"
         graph={graph}
         types={types}
-        big
+        look="big"
         label={`Look up ${promptFor(schema)}`}
         placeholder="A name, an id, or part of one"
         onNode={(node) => change(isPath ? { ...atNode(node), path: state.path } : atNode(node))}

@@ -31,20 +31,16 @@ export function RelatePage({ state, types }) {
       ),
   );
   const box = (id, label, node, choose) => (
-    <div class="field">
-      <span class="label" aria-hidden="true">
-        {label}
-      </span>
-      <NodeBox
-        id={id}
-        graph={graph}
-        types={types}
-        label={label}
-        placeholder="Name or id"
-        value={node ? labelOf(node) : ""}
-        onNode={choose}
-      />
-    </div>
+    <NodeBox
+      look="field"
+      id={id}
+      graph={graph}
+      types={types}
+      label={label}
+      placeholder="Name or id"
+      value={node ? labelOf(node) : ""}
+      onNode={choose}
+    />
   );
   return (
     <section class="relate" aria-labelledby="relate-title" aria-busy={isLoading}>
