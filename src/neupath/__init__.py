@@ -14,15 +14,18 @@ if TYPE_CHECKING:
     from neupath.engine.join import Joined, join
     from neupath.engine.scorer import Scorer
     from neupath.errors import NeuPathError, SourceWarning
+    from neupath.explain.comparison import Comparison, compare
     from neupath.explain.counterfactuals import WhatIf, what_if
     from neupath.explain.explanation import Explanation, explain
     from neupath.explain.relate import Related, relate
+    from neupath.explain.set_explanation import SetExplanation, explain_set
     from neupath.explain.significance import Significance, significance
     from neupath.explain.stability import Stability, stability
     from neupath.graph.hin import HIN, Edges
     from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
     from neupath.graph.nodes import Nodes
     from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
+    from neupath.learn.auto import train_auto as train_auto
     from neupath.learn.evaluation import evaluate, evaluate_pairs, split_queries
     from neupath.learn.inference import Inferred, PathRanker, infer
     from neupath.learn.models import CountPath as CountPath
@@ -56,9 +59,11 @@ _MODULES = {
     "neupath.engine.join": ("Joined", "join"),
     "neupath.engine.scorer": ("Scorer",),
     "neupath.errors": ("NeuPathError", "SourceWarning"),
+    "neupath.explain.comparison": ("Comparison", "compare"),
     "neupath.explain.counterfactuals": ("WhatIf", "what_if"),
     "neupath.explain.explanation": ("Explanation", "explain"),
     "neupath.explain.relate": ("Related", "relate"),
+    "neupath.explain.set_explanation": ("SetExplanation", "explain_set"),
     "neupath.explain.significance": ("Significance", "significance"),
     "neupath.explain.stability": ("Stability", "stability"),
     "neupath.graph.hin": ("HIN", "Edges"),
@@ -67,6 +72,7 @@ _MODULES = {
     "neupath.io": (
         "from_networkx", "from_pyg", "from_tables", "from_triples", "load", "to_networkx", "to_pyg", "write_folder",
     ),
+    "neupath.learn.auto": ("train_auto",),
     "neupath.learn.evaluation": ("evaluate", "evaluate_pairs", "split_queries"),
     "neupath.learn.inference": ("Inferred", "PathRanker", "infer"),
     "neupath.learn.models": ("CountPath", "NeuPath"),
@@ -78,7 +84,7 @@ _MODULES = {
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 _ROOMS = ("engine", "errors", "graph", "io", "learn", "measures", "store")  # as in `neupath.errors.GraphError`
-_NEED_TORCH = ("CountPath", "NeuPath")  # not in __all__: a star import must not need torch
+_NEED_TORCH = ("CountPath", "NeuPath", "train_auto")  # not in __all__: a star import must not need torch
 
 
 def __getattr__(name: str) -> Any:
@@ -115,6 +121,7 @@ __all__ = [
     "AvgSim",
     "Combination",
     "CommuteTime",
+    "Comparison",
     "DWPCNoRepeats",
     "Edges",
     "Explanation",
@@ -138,16 +145,19 @@ __all__ = [
     "Relation",
     "Schema",
     "Scorer",
+    "SetExplanation",
     "Significance",
     "SimRank",
     "SourceWarning",
     "Stability",
     "Tversky",
     "WhatIf",
+    "compare",
     "enumerate_metapaths",
     "evaluate",
     "evaluate_pairs",
     "explain",
+    "explain_set",
     "from_networkx",
     "from_pyg",
     "from_tables",

@@ -117,7 +117,7 @@ def join(
     Examples:
       neupath join stdlib -p class-method-class -k 10 --out similar.parquet
       neupath join stdlib -p class-method-class --min-score 0.5 --out near.csv
-      neupath join stdlib -p class-method-class --unless class-base-class --out new.csv
+      neupath join toy -p APVPA --unless APA --out new.csv
       neupath join stdlib -p class-method-class --format neo4j --out similar
       neupath join stdlib -p class-method-class --block 500 --out similar/
       neupath join stdlib -p class-method-class --device cuda --out top.parquet
