@@ -183,7 +183,7 @@ export function Histogram({ hits }) {
   const most = Math.max(...bins);
   const text =
     high > low
-      ? `Scores of ${count(hits.length, "hit")}, from ${score(low)} to ${score(high)}`
+      ? `Scores of ${hits.length >= 100 ? "the best " : ""}${count(hits.length, "hit")}, from ${score(low)} to ${score(high)}`
       : `All ${count(hits.length, "hit")} score ${score(high)}`;
   return (
     <figure class="histogram">
@@ -192,10 +192,7 @@ export function Histogram({ hits }) {
           <rect key={place} x={place * 20 + 1} y={36 - (34 * number) / most} width={18} height={(34 * number) / most} />
         ))}
       </svg>
-      <figcaption class="quiet">
-        {text}
-        {hits.length >= 100 ? ", the best" : ""}.
-      </figcaption>
+      <figcaption class="quiet">{text}.</figcaption>
     </figure>
   );
 }
