@@ -167,8 +167,9 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
         from neupath.learn.auto import BUDGET as SECONDS
         from neupath.learn.auto import train_auto
 
+        budget = request.budget or min(SECONDS, 0.8 * spec.limits.job_seconds)
         found = train_auto(
-            spec.hin, pairs, folder, node_type=types, budget=request.budget or min(SECONDS, 0.8 * spec.limits.job_seconds), seed=request.seed,
+            spec.hin, pairs, folder, node_type=types, budget=budget, seed=request.seed,
             progress=lambda text, done, total: reporter.progress(done, total or done, text),
         )  # fmt: skip
         return _write_report(spec, {name: value for name, value in found.to_dict().items() if name != "folder"})
