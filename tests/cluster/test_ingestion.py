@@ -332,9 +332,8 @@ def test_the_command(run: Run, tmp_path: Path) -> None:
     assert "toy is not a folder of Parquet tables" in result.err
     result = run("join", folder, "--metapath", "APVPA", "--ingest", "local", "--out", out)
     assert "--ingest only works with a cluster" in result.err
-    result = run(
-        "join", folder, *options, "--measure", "hetesim", "--metapath", "AP", "--ingest", "cluster", "--out", out
-    )
+    options = ["--metapath", "AP", *options[2:], "--measure", "hetesim", "--ingest", "cluster"]
+    result = run("join", folder, *options, "--out", out)
     assert "hetesim along 'author-paper' is made of more than" in result.err
 
 

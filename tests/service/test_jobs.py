@@ -259,11 +259,7 @@ def test_a_failed_job_has_an_error(running: Running) -> None:
         (LABELS | {"layers": 4}, 422, "auto chooses the settings of what it tries; leave out layers"),
         (LABELS | {"budget": 1e5}, 422, "budget is 100000"),
         (LABELS | {"architecture": "gcn", "budget": 5}, 422, "budget is for auto, and the architecture is gcn"),
-        (
-            LABELS | {"node_type": "author", "query_type": "author"},
-            422,
-            "node_type is 'author' and query_type is given",
-        ),
+        (LABELS | {"node_type": "author", "query_type": "author"}, 422, "node_type is 'author' and query_type is"),
         (TRAIN | {"architecture": "auto"}, 422, "auto judges learners by labels of your own; give pairs"),
         (
             {"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "Bob", "score": "high"}]},

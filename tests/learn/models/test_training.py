@@ -88,7 +88,7 @@ def test_a_killed_command_goes_on_where_it_was(run: Run, tmp_path: Path) -> None
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
-    settings = ["--layers", "4", "--dim", "32", "--epochs", "8", "--device", "cpu"]
+    settings = ["--architecture", "neupath", "--layers", "4", "--dim", "32", "--epochs", "8", "--device", "cpu"]
     command = ["train", "toy", "--pairs", str(pairs), *settings, "--out"]
     stalling = [sys.executable, "-c", STALLS, *command, killed]
     with run_process(stalling, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
