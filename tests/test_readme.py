@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from neupath.cli import main
+from tests.command_line import Run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -75,3 +76,18 @@ def test_commands_print_what_is_shown(
 def test_there_are_examples() -> None:
     assert len(commands()) >= 3
     assert sum(len(blocks(page, "python")) for page in PAGES) >= 3
+
+
+def stories() -> list[tuple[str, str]]:
+    """Return the commands of docs/stories.md over public graphs, and what each prints."""
+    parts = [part for block in blocks(ROOT / "docs" / "stories.md", "data") for part in block.split("$ neupath ")[1:]]
+    return [(command, output) for command, _, output in (part.partition("\n") for part in parts)]
+
+
+@pytest.mark.parametrize("command", [command for command, _ in stories()], ids=lambda command: command[:40])
+@pytest.mark.slow
+def test_stories_print_what_is_shown(command: str, data: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEUPATH_DATA", str(data))
+    result = run(*shlex.split(command))
+    assert result.code == 0
+    assert [line.rstrip() for line in result.out.splitlines()] == dict(stories())[command].splitlines()

@@ -256,7 +256,7 @@ def search(
       neupath search toy Mike --measure simrank
       neupath search toy Mike -p APVPA --with Bob --without Jim
       neupath search toy Mike -p APVPA -p APA --weights 2,1
-      neupath search stdlib IntEnum -p class-base-class --unless class-module-class
+      neupath search toy Mike -p APVPA --unless APA
       neupath search toy Mike -p 'author-paper-venue{SIGMOD}-paper-author'
       neupath search stdlib ArgumentParser -p class-method-class --significance
 
