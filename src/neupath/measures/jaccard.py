@@ -21,3 +21,4 @@ class Jaccard(PathMeasure):
     name = "jaccard"
     normalisation = Normalisation.JACCARD
     symmetric_only = True
+    inferred_by_default = False

@@ -21,4 +21,5 @@ class Overlap(PathMeasure):
     name = "overlap"
     normalisation = Normalisation.OVERLAP
     symmetric_only = True
+    inferred_by_default = False
     bounded = False

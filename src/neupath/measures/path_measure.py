@@ -126,6 +126,7 @@ class PathMeasure(Scorer):
     symmetric_only: ClassVar[bool] = False  # whether the measure is defined only on meta-paths H·H⁻¹
     counts_walks: ClassVar[bool] = True  # whether every walk along the path counts, also one that repeats a node
     bounded: ClassVar[bool] = True  # whether scores lie between 0 and 1
+    inferred_by_default: ClassVar[bool] = True  # whether `infer` tries the measure where none are named
     settings: ClassVar[tuple[str, ...]] = ()  # the parameters of the constructor besides the meta-path
     row_power: float = 0.0  # the power of its sum by which each row of a leg is scaled
     column_power: float = 0.0  # the power of its sum by which each column of a leg is scaled

@@ -265,7 +265,8 @@ def infer(
     max_length
         The most steps of a meta-path.
     measures
-        Names in `MEASURES`, of measures without settings; all of these unless given.
+        Names in `MEASURES`, of measures without settings; all of these unless given, but for Jaccard, which ranks as
+        PathSim does, and overlap.
     asymmetric
         Whether to try also meta-paths that are not a half-path walked out and back.
     conditions
@@ -303,7 +304,7 @@ def infer(
 
 def infer_scorer(hin: HIN, pairs: Pairs, *, max_length: int, budget: int = BUDGET, seed: int = 0) -> Combination:
     """Return the search that labels mean, as `infer` does, without the evidence for it."""
-    measures = _measures_for(pairs, inferred_measures())
+    measures = _measures_for(pairs, _check_measures(None))
     fit = _prepare(hin, pairs, max_length, measures, False, budget, seed, no_progress)
     best: WeightedPaths = choose_hypothesis(fit.table, measures)[0]
     rankers = []
@@ -330,7 +331,7 @@ def feature_table(
 def _check_measures(measures: Sequence[str] | None) -> list[str]:
     known = inferred_measures()
     if measures is None:
-        return known
+        return [name for name in known if MEASURES[name].inferred_by_default]
     if isinstance(measures, str) or not measures:
         raise QueryError(f"‹measures› is {measures!r}; give a list of some of {listed(known)}")
     for measure in measures:
