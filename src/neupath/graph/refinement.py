@@ -78,6 +78,14 @@ class Refinement:
         window = [name for name in ("since", "until", "now", "half_life") if getattr(self, name) is not None]
         if window and self.time is None:
             raise QueryError(f"‹{window[0]}› needs ‹time›, the attribute that holds the times", parameter="time")
+        if not isinstance(self.weights, Mapping) or not all(
+            isinstance(weight, str | Expression) for weight in self.weights.values()
+        ):
+            raise QueryError(
+                f"‹weights› is {self.weights!r}; give expressions by the name of a relation, such as "
+                f"{{'rates': 'rating - 2.5'}}",
+                parameter="weights",
+            )
         if self.time is not None and not window:
             raise QueryError("‹time› needs ‹since›, ‹until›, ‹now› or ‹half_life›", parameter="time")
 
@@ -118,12 +126,24 @@ class Refinement:
         if newest is None:
             columns = [hin.nodes[path.node_types[place]].column(attribute) for place in positions]
             columns += [hin.edge_records(link.relation).column(attribute) for link in _links(path, names)]
-            times = [pc.max(plain_values(column)).as_py() for column in columns]
-            newest = max((time for time in times if time is not None), default=0)
+            owner = min(names) if names else path.node_types[min(positions)]
+            newest = _newest(f"{owner}.{attribute}", [plain_values(column) for column in columns])
         reference = str(Comparison(attribute, "=", newest).value)
-        return Decay(
-            attribute, reference, f"{self.half_life:g}" if isinstance(self.half_life, float) else str(self.half_life)
-        )
+        return Decay(attribute, reference, str(self.half_life).removesuffix(".0"))
+
+
+def _newest(time: str, columns: Sequence[Any]) -> Any:
+    """Return the newest of the times that several node types or relations have."""
+    newest = [pc.max(column).as_py() for column in columns]
+    try:
+        return max((each for each in newest if each is not None), default=0)
+    except TypeError as error:
+        kinds = listed(dict.fromkeys(str(column.type) for column in columns))
+        raise QueryError(
+            f"‹time› stands for attributes of different types on this meta-path ({kinds}), which have no newest time; "
+            f"name one of them, such as {time!r}, or give ‹now›",
+            parameter="time",
+        ) from error
 
 
 def refinement_of(**options: Any) -> Refinement:
