@@ -423,5 +423,5 @@ def test_a_time_without_its_attribute_is_refused_at_once_too(running: Running, b
     for _ in range(2):  # by a thread, then at once
         assert running.get(url).status_code == 200
         refused = running.get(f"{url}&{bound}=2020")
-        assert refused.status_code == 400
+        assert refused.status_code == 422
         assert f"{bound} needs time" in refused.text
