@@ -391,3 +391,26 @@ def test_changed_edges_would_be_judged_as_sums() -> None:
     ):
         with pytest.raises(MetaPathError, match="single edges of rates, some of which are parallel"):
             ask()
+
+
+def test_a_time_that_only_some_relations_of_a_step_have() -> None:
+    nodes = [npth.Nodes("user", pa.array(["u", "v"])), npth.Nodes("film", pa.array(["f"]))]
+    ends = np.array([0, 1]), np.array([0, 0])
+    rates = npth.Edges(npth.Relation("user", "rates", "film"), *ends, attributes=pa.table({"day": [1, 2]}))
+    hin = HIN.build(nodes, [rates, npth.Edges(npth.Relation("user", "tags", "film"), *ends)])
+    with pytest.raises(QueryError, match="which edges of tags do not have, and a step from user to film follows them"):
+        hin.metapath("UFU", time="day", since=2)
+    assert "rates[day >= 2]" in str(hin.metapath("UFU", time="rates.day", since=2))
+    one = hin.metapath("user -rates-> film <-rates- user", time="day", since=2)
+    assert npth.PathCount(one).fit(hin).scores("v").tolist() == [0, 1]
+
+
+def test_relations_of_one_name_all_have_the_time() -> None:
+    nodes = [npth.Nodes(t, pa.array([t]), attributes=pa.table({"day": [1]})) for t in ("user", "film", "genre")]
+    zero, table = np.array([0]), pa.table({"day": [1]})
+    edges = [
+        npth.Edges(npth.Relation("user", "has", "film"), zero, zero, attributes=table),
+        npth.Edges(npth.Relation("film", "has", "genre"), zero, zero),
+    ]
+    with pytest.raises(QueryError, match="relation 'has' has no attribute 'day'"):
+        HIN.build(nodes, edges).metapath("user-film-genre", time="day", since=2)

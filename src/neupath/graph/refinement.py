@@ -212,12 +212,10 @@ def _places(hin: "HIN", path: MetaPath, time: str) -> tuple[str, set[int], set[s
     if not dot or owner not in owners:
         owner, attribute = "", time
     nodes = {t: hin.nodes[t].attributes.column_names for t in path.node_types if owner in ("", t)}
-    edges = {
-        link.relation.name: hin.edge_records(link.relation).attributes.column_names
-        for step in path.steps
-        for link in step.links
-        if owner in ("", link.relation.name)
-    }
+    edges: dict[str, list[str]] = {}
+    for link in (link for step in path.steps for link in step.links if owner in ("", link.relation.name)):
+        columns = hin.edge_records(link.relation).attributes.column_names
+        edges[link.relation.name] = list(dict.fromkeys([*edges.get(link.relation.name, ()), *columns]))
     positions = {place for place, t in enumerate(path.node_types) if attribute in nodes.get(t, ())}
     names = {name for name, columns in edges.items() if attribute in columns}
     if not positions and not names:
@@ -228,6 +226,16 @@ def _places(hin: "HIN", path: MetaPath, time: str) -> tuple[str, set[int], set[s
             f"{did_you_mean(attribute, every)}",
             parameter="time",
         )
+    for step in path.steps if not owner else ():
+        without = [link.relation.name for link in step.links if link.relation.name not in names]
+        if without and len(without) < len(step.links):
+            raise QueryError(
+                f"‹time› is {time!r}, which edges of {without[0]} do not have, and a step from {step.source} to "
+                f"{step.target} follows them as well; name the relation of that step that has it, "
+                f"{listed(sorted(names))}, or let the others count at all times by ‹time› "
+                f"'{min(names)}.{attribute}'",
+                parameter="time",
+            )
     between = positions - {0, len(path)}
     if not between and not names:
         node_type = path.node_types[min(positions)]
