@@ -161,6 +161,17 @@ def test_zeros_fill_up_with_scores_of_0_only(toy: HIN) -> None:
     assert hits.shortfall == "1 of 3 author nodes score 0 or more; the others score less"
 
 
+def test_zeros_of_a_sum_with_negative_weights(toy: HIN) -> None:
+    combined = Combination([Part("pathsim", "APVPA", 1.0), Part("pathcount", "APVPA", -0.1)]).fit(toy)
+    scores = dict(zip(toy.nodes["author"].ids.to_pylist(), combined.scores("Mike").tolist(), strict=True))
+    hits = combined.top_k("Mike", k=5, zeros=True)
+    assert {hit.id: hit.score for hit in hits} == {y: s for y, s in scores.items() if s >= 0 and y != "Mike"}
+    assert hits.shortfall is not None
+    assert hits.shortfall.endswith("score 0 or more; the others score less")
+    assert "have score 0 or less" in str(combined.top_k("Mike", k=5).shortfall)
+    assert combined.top_k("Mike", k=5, zeros=True, unless="APVPA").ids == ("Ann",)
+
+
 def test_the_json_of_a_set_names_its_members(toy: HIN) -> None:
     hits = npth.PathSim("APVPA").fit(toy).top_k({"Mike": 2, "Mary": 1}, k=1)
     assert json.loads(hits.to_json()) == hits.to_dict()
@@ -214,6 +225,11 @@ def test_unless_leaves_out_what_the_other_paths_reach(case: tuple[HIN, MetaPath]
         if unless and len(hits) < 3 and hits.shortfall:
             left = len(reached - {x})
             assert (f"{left} are left out, related by" in hits.shortfall) == bool(left)
+
+
+def test_no_unless_is_none(toy: HIN) -> None:
+    scorer = npth.PathSim("APVPA").fit(toy)
+    assert scorer.top_k("Mike", unless=None) == scorer.top_k("Mike")  # type: ignore[arg-type]
 
 
 def test_a_query_that_excludes_many_has_candidates_of_its_own(monkeypatch: pytest.MonkeyPatch, toy: HIN) -> None:
@@ -279,6 +295,7 @@ def test_filters_of_a_join_are_those_of_a_search(toy: HIN, tmp_path: Path) -> No
         ("Mike", {"unless": "author-paper"}, "‹unless› is author-paper, which leads from author to paper; this search "
          "leads from author to author, so give a meta-path that does as well"),
         ("Mike", {"unless": "author-movie"}, "movie"),
+        ("Mike", {"unless": 3}, "‹unless› is 3; give a meta-path, or a list of them"),
         ("Mike", {"diverse": 0}, "‹diverse› is 0; give a number above 0"),
         ("Mike", {"diverse": 1.5}, "‹diverse› is 1.5; give a number above 0"),
         ("Mike", {"diverse": True}, "‹diverse› is True; give a number above 0"),

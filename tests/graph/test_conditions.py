@@ -1,9 +1,10 @@
 """Conditions: what they mean, how they print, and that every bad one is refused in one sentence with its position."""
 
 import re
-from datetime import date
+from datetime import date, datetime
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import neupath as npth
@@ -342,3 +343,74 @@ def test_pinned_nodes_by_id_and_name(library: HIN) -> None:
     by_name = npth.PathCount("author-paper{A and B}-author").fit(library)
     assert by_name.top_k("Ann").ids == ("Bob",)
     assert library.metapath("AP{p1}A").filters[1] == Filter(Pinned(("p1",)))
+
+
+def _of_dates_and_times() -> HIN:
+    day, noon = date(2020, 1, 1), datetime(2020, 1, 1, 12)
+    nodes = [
+        npth.Nodes("user", pa.array(["u", "v"])),
+        npth.Nodes("film", pa.array(["f"]), attributes=pa.table({"at": [day], "score": [1234567.5]})),
+    ]
+    relation = npth.Relation("user", "rates", "film")
+    table = pa.table({"at": [noon, noon, noon]})
+    return HIN.build(
+        nodes, [npth.Edges(relation, np.array([0, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 3, 5]), table)]
+    )
+
+
+def test_times_of_different_types_have_no_newest() -> None:
+    hin = _of_dates_and_times()
+    with pytest.raises(QueryError, match=r"\(date32\[day\], timestamp\[us\]\).* such as 'rates.at', or give now"):
+        hin.metapath("UFU", time="at", half_life="1d")
+    for options in ({"time": "rates.at"}, {"time": "at", "now": "2020-01-02"}):
+        assert npth.PathSim(hin.metapath("UFU", half_life="1d", **options)).fit(hin).top_k("u").ids == ("v",)
+
+
+def test_a_half_life_keeps_all_its_digits() -> None:
+    path = _of_dates_and_times().metapath("UFU", time="score", half_life=1234567.89)
+    assert str(path) == "user-film[weight: decay(score, 1234567.5, 1234567.89)]-user"
+    for endless in ("1e400", float("inf")):
+        with pytest.raises(QueryError, match="give a number above 0"):
+            _of_dates_and_times().metapath("UFU", time="score", half_life=endless)
+
+
+def test_weights_are_expressions_by_relation() -> None:
+    for weights in ({"rates": 3}, ["rates=3"], "rates=3"):
+        with pytest.raises(QueryError, match="give expressions by the name of a relation"):
+            _of_dates_and_times().metapath("UFU", weights=weights)  # type: ignore[arg-type]
+
+
+def test_changed_edges_would_be_judged_as_sums() -> None:
+    hin = _of_dates_and_times()
+    scorer = npth.PathSim("user -rates[weight >= 4]-> film <-rates[weight >= 4]- user").fit(hin)
+    assert scorer.score("u", "v") == 0, "the ratings 2 and 3 are judged one by one"
+    for ask in (
+        lambda: npth.significance(scorer, scorer.top_k("v"), permutations=2),
+        lambda: npth.what_if(hin, scorer.metapath_, "v", "u"),
+        lambda: npth.stability(scorer, scorer.top_k("v"), samples=2),
+    ):
+        with pytest.raises(MetaPathError, match="single edges of rates, some of which are parallel"):
+            ask()
+
+
+def test_a_time_that_only_some_relations_of_a_step_have() -> None:
+    nodes = [npth.Nodes("user", pa.array(["u", "v"])), npth.Nodes("film", pa.array(["f"]))]
+    ends = np.array([0, 1]), np.array([0, 0])
+    rates = npth.Edges(npth.Relation("user", "rates", "film"), *ends, attributes=pa.table({"day": [1, 2]}))
+    hin = HIN.build(nodes, [rates, npth.Edges(npth.Relation("user", "tags", "film"), *ends)])
+    with pytest.raises(QueryError, match="which edges of tags do not have, and a step from user to film follows them"):
+        hin.metapath("UFU", time="day", since=2)
+    assert "rates[day >= 2]" in str(hin.metapath("UFU", time="rates.day", since=2))
+    one = hin.metapath("user -rates-> film <-rates- user", time="day", since=2)
+    assert npth.PathCount(one).fit(hin).scores("v").tolist() == [0, 1]
+
+
+def test_relations_of_one_name_all_have_the_time() -> None:
+    nodes = [npth.Nodes(t, pa.array([t]), attributes=pa.table({"day": [1]})) for t in ("user", "film", "genre")]
+    zero, table = np.array([0]), pa.table({"day": [1]})
+    edges = [
+        npth.Edges(npth.Relation("user", "has", "film"), zero, zero, attributes=table),
+        npth.Edges(npth.Relation("film", "has", "genre"), zero, zero),
+    ]
+    with pytest.raises(QueryError, match="relation 'has' has no attribute 'day'"):
+        HIN.build(nodes, edges).metapath("user-film-genre", time="day", since=2)

@@ -278,3 +278,8 @@ def test_relsim_counts_the_walks_of_all_metapaths(case: tuple[HIN, MetaPath], we
             if m and x != y:
                 ids = (hin.nodes[path.source].id(x), hin.nodes[path.source].id(y))
                 assert explain_model(relsim, *ids).score == pytest.approx(score, rel=1e-9)
+
+
+def test_relsim_refuses_weights_below_0() -> None:
+    with pytest.raises(QueryError, match="the weight of APA is -1; relsim takes weights of 0 and more"):
+        npth.RelSim(["APVPA", "APA"], [2, -1])

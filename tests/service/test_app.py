@@ -406,3 +406,22 @@ def test_metapaths_are_completed_and_suggested(running: Running) -> None:
         "suggestions"
     ]
     assert [path["metapath"] for path in suggested] == ["author-paper-venue"]
+
+
+def test_unless_in_a_query_string_may_be_repeated(running: Running) -> None:
+    url = f"/api/graphs/toy/search?query=Mike&metapath={PATH}"
+    scorer = npth.PathSim(PATH).fit(npth.load("toy"))
+    for unless in (["APA"], ["APA", "APVPA"]):
+        response = running.get("&unless=".join([url, *unless]))
+        assert response.status_code == 200
+        assert [hit["id"] for hit in response.json()["hits"]] == list(scorer.top_k("Mike", unless=unless).ids)
+
+
+@pytest.mark.parametrize("bound", ["since", "until", "now", "half_life"])
+def test_a_time_without_its_attribute_is_refused_at_once_too(running: Running, bound: str) -> None:
+    url = f"/api/graphs/toy/search?query=Mike&metapath={PATH}"
+    for _ in range(2):  # by a thread, then at once
+        assert running.get(url).status_code == 200
+        refused = running.get(f"{url}&{bound}=2020")
+        assert refused.status_code == 422
+        assert f"{bound} needs time" in refused.text

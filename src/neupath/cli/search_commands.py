@@ -427,7 +427,9 @@ def explain(
     result: Explanation | CombinedExplanation | AttentionExplanation | SetExplanation
     if model is not None or several:
         if added or removed:
-            raise QueryError("--with and --without are explained along one meta-path; leave out --weights and --model")
+            raise QueryError(
+                "--with and --without are explained along one meta-path; give one -p, and neither --weights nor --model"
+            )
         paths_given = refinement.refine(hin, metapath or None)
         request = {"metapath": paths_given, "weights": read_weights(weights), "model": model}
         scorer = make_scorer(hin, **request, measure=None if model else measure)  # type: ignore[arg-type]

@@ -109,6 +109,8 @@ class Scorer(ABC):
     """Whether scores are those of the formula but for rounding, neither learned nor estimated."""
     others: ClassVar[str] = "have score 0"
     """What to say of targets that are no hits."""
+    is_signed: bool = False
+    """Whether it gives scores below 0 to targets that a search does not list."""
     saved_files: ClassVar[tuple[str, ...]] = ()
     """What `save` writes besides its description."""
     hin_: HIN
@@ -327,13 +329,15 @@ class Scorer(ABC):
         wanted = k if diverse is None else self._check_diverse(diverse, zeros, k)
         ranking = self.rank_filtered(rows, skipped, wanted, candidates, excluded, threads)
         if zeros:
-            ranking = with_unrelated(ranking, skipped, k, len(self._targets), candidates, excluded)
+            below = [np.flatnonzero(scores < 0) for scores in self.score_rows(rows)] if self.is_signed else []
+            both = [np.concatenate(own) for own in zip(excluded, below, strict=True)] if excluded and below else []
+            ranking = with_unrelated(ranking, skipped, k, len(self._targets), candidates, both or excluded or below)
         eligible = np.full(len(rows), len(self._targets) if candidates is None else int(candidates.sum()))
         if not keeps_query:
             eligible -= 1 if candidates is None else candidates[rows]
         search = Search(
             self.metapath_text, self.name, self.exact, self._targets, self.target_type, len(self._targets), k, zeros,
-            self.others,
+            self.others, signed=self.is_signed,
         )  # fmt: skip
         results = []
         for q, (row, size) in enumerate(zip(rows.tolist(), ranking.sizes.tolist(), strict=True)):
@@ -383,7 +387,7 @@ class Scorer(ABC):
         )
         search = Search(
             self.metapath_text, self.name, self.exact, self._targets, self.target_type, eligible, k,
-            zeros, signed=min(query.weights) < 0,
+            zeros, signed=self.is_signed or min(query.weights) < 0,
         )  # fmt: skip
         if excluded:
             search = _less(search, np.setdiff1d(np.concatenate(excluded), own), candidates, unless)
@@ -393,7 +397,7 @@ class Scorer(ABC):
     def excluded_rows(self, rows: Rows, unless: MetaPaths) -> list[Rows]:
         """Return the targets that one of some meta-paths relates to each query; an empty list without meta-paths."""
         hin = self._fitted()
-        texts = [unless] if isinstance(unless, str | MetaPath) else list(unless)
+        texts = _metapath_list(unless)
         paths = [path if isinstance(path, MetaPath) else hin.metapath(path) for path in texts]
         for path in paths:
             if (path.source, path.target) != (self.source_type, self.target_type):
@@ -498,10 +502,18 @@ class Scorer(ABC):
         return target
 
 
+def _metapath_list(unless: MetaPaths | None) -> list[str | MetaPath]:
+    if unless is None or isinstance(unless, str | MetaPath):
+        return [] if unless is None else [unless]
+    if not isinstance(unless, Iterable):
+        raise QueryError(f"‹unless› is {unless!r}; give a meta-path, or a list of them", parameter="unless")
+    return list(unless)
+
+
 def _less(search: Search, excluded: Rows, candidates: Mask | None, unless: MetaPaths) -> Search:
     """Return what a search says of itself when some targets are left out, the query not among them."""
     count = len(excluded) if candidates is None else int(candidates[excluded].sum())
-    texts = [unless] if isinstance(unless, str | MetaPath) else list(unless)
+    texts = _metapath_list(unless)
     return search._replace(eligible=search.eligible - count, excluded=count, unless=" or ".join(map(str, texts)))
 
 

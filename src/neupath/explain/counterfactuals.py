@@ -160,7 +160,7 @@ def what_if(
     scorer = _made(measure, metapath).fit(hin)
     check_counts_walks(scorer)
     path = scorer.metapath_
-    path.require_plain_edges("what-if")
+    path.require_plain_edges("what-if", hin.parallel_relations)
     x, y = check_question(hin, path, query, target, remove, add)
     rank, score = rank_and_score(scorer, x, y)
     is_hit = rank is not None and rank <= k

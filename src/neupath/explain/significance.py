@@ -224,7 +224,7 @@ def permutable(scorer: Scorer) -> None:
             f"{scorer.name} is learned, and would have to be trained again on every changed graph; use an exact measure"
         )
     for path in _paths_of(scorer):
-        path.require_plain_edges("this")
+        path.require_plain_edges("this", scorer.hin_.parallel_relations)
 
 
 def _paths_of(scorer: Scorer) -> list[MetaPath]:

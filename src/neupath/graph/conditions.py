@@ -584,9 +584,10 @@ class Decay(Expression):
 
     def _half_life_of(self, kind: pa.DataType) -> float:
         duration = _DURATION.fullmatch(self.half_life)
-        if pa.types.is_temporal(kind) and duration and float(duration[1]) > 0:
+        if pa.types.is_temporal(kind) and duration and 0 < float(duration[1]) < np.inf:
             return float(duration[1]) * _MICROSECONDS[duration[2]]
-        if not pa.types.is_temporal(kind) and _UNSIGNED.fullmatch(self.half_life) and float(self.half_life) > 0:
+        is_number = not pa.types.is_temporal(kind) and _UNSIGNED.fullmatch(self.half_life)
+        if is_number and 0 < float(self.half_life) < np.inf:
             return float(self.half_life)
         right = (
             "with a unit: us, ms, s, min, h, d, w or y, such as 365d"

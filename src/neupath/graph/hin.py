@@ -203,6 +203,13 @@ class HIN:
         loops = int(np.count_nonzero(matrix.diagonal()))
         return (int(matrix.nnz) - loops) // 2 + loops
 
+    @property
+    def parallel_relations(self) -> frozenset[Relation]:
+        """The relations with parallel edges that are kept apart, because they have attributes."""
+        return frozenset(
+            relation for relation, own in self.edge_tables.items() if len(own.sources) > self.num_edges(relation)
+        )
+
     def metapath(self, text: str, **options: "Unpack[RefinementOptions]") -> MetaPath:
         """Read a meta-path, and check that its conditions fit the nodes and edges of the graph.
 

@@ -1,7 +1,7 @@
 """Schema: the node types and relations of a graph. MetaPath: a sequence of steps over it, and its notation."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -718,9 +718,17 @@ class MetaPath:
             f"use '{there_and_back}', or a measure for any path: hetesim, pcrw, pathcount, dwpc"
         )
 
-    def require_plain_edges(self, what: str) -> None:
-        """Raise if edges have conditions or weights by attributes: changed edges have none but their weight."""
+    def require_plain_edges(self, what: str, parallel: Collection[Relation] = ()) -> None:
+        """Raise if edges have conditions or weights by attributes: changed edges have none but their weight.
+
+        `parallel` are the relations with parallel edges, which are judged one by one, and as their sum once changed.
+        """
         for link in (link for step in self.steps for link in step.links):
+            if link.edge_filter is not None and link.relation in parallel:
+                raise MetaPathError(
+                    f"{what} changes edges, which are added up then, and '{self}' has conditions or weights of the "
+                    f"single edges of {link.relation.name}, some of which are parallel; use conditions on nodes"
+                )
             others = set() if link.edge_filter is None else link.edge_filter.attributes() - {"weight"}
             if others:
                 raise MetaPathError(

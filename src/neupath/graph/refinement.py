@@ -78,6 +78,14 @@ class Refinement:
         window = [name for name in ("since", "until", "now", "half_life") if getattr(self, name) is not None]
         if window and self.time is None:
             raise QueryError(f"‹{window[0]}› needs ‹time›, the attribute that holds the times", parameter="time")
+        if not isinstance(self.weights, Mapping) or not all(
+            isinstance(weight, str | Expression) for weight in self.weights.values()
+        ):
+            raise QueryError(
+                f"‹weights› is {self.weights!r}; give expressions by the name of a relation, such as "
+                f"{{'rates': 'rating - 2.5'}}",
+                parameter="weights",
+            )
         if self.time is not None and not window:
             raise QueryError("‹time› needs ‹since›, ‹until›, ‹now› or ‹half_life›", parameter="time")
 
@@ -118,12 +126,24 @@ class Refinement:
         if newest is None:
             columns = [hin.nodes[path.node_types[place]].column(attribute) for place in positions]
             columns += [hin.edge_records(link.relation).column(attribute) for link in _links(path, names)]
-            times = [pc.max(plain_values(column)).as_py() for column in columns]
-            newest = max((time for time in times if time is not None), default=0)
+            owner = min(names) if names else path.node_types[min(positions)]
+            newest = _newest(f"{owner}.{attribute}", [plain_values(column) for column in columns])
         reference = str(Comparison(attribute, "=", newest).value)
-        return Decay(
-            attribute, reference, f"{self.half_life:g}" if isinstance(self.half_life, float) else str(self.half_life)
-        )
+        return Decay(attribute, reference, str(self.half_life).removesuffix(".0"))
+
+
+def _newest(time: str, columns: Sequence[Any]) -> Any:
+    """Return the newest of the times that several node types or relations have."""
+    newest = [pc.max(column).as_py() for column in columns]
+    try:
+        return max((each for each in newest if each is not None), default=0)
+    except TypeError as error:
+        kinds = listed(dict.fromkeys(str(column.type) for column in columns))
+        raise QueryError(
+            f"‹time› stands for attributes of different types on this meta-path ({kinds}), which have no newest time; "
+            f"name one of them, such as {time!r}, or give ‹now›",
+            parameter="time",
+        ) from error
 
 
 def refinement_of(**options: Any) -> Refinement:
@@ -192,12 +212,10 @@ def _places(hin: "HIN", path: MetaPath, time: str) -> tuple[str, set[int], set[s
     if not dot or owner not in owners:
         owner, attribute = "", time
     nodes = {t: hin.nodes[t].attributes.column_names for t in path.node_types if owner in ("", t)}
-    edges = {
-        link.relation.name: hin.edge_records(link.relation).attributes.column_names
-        for step in path.steps
-        for link in step.links
-        if owner in ("", link.relation.name)
-    }
+    edges: dict[str, list[str]] = {}
+    for link in (link for step in path.steps for link in step.links if owner in ("", link.relation.name)):
+        columns = hin.edge_records(link.relation).attributes.column_names
+        edges[link.relation.name] = list(dict.fromkeys([*edges.get(link.relation.name, ()), *columns]))
     positions = {place for place, t in enumerate(path.node_types) if attribute in nodes.get(t, ())}
     names = {name for name, columns in edges.items() if attribute in columns}
     if not positions and not names:
@@ -208,6 +226,16 @@ def _places(hin: "HIN", path: MetaPath, time: str) -> tuple[str, set[int], set[s
             f"{did_you_mean(attribute, every)}",
             parameter="time",
         )
+    for step in path.steps if not owner else ():
+        without = [link.relation.name for link in step.links if link.relation.name not in names]
+        if without and len(without) < len(step.links):
+            raise QueryError(
+                f"‹time› is {time!r}, which edges of {without[0]} do not have, and a step from {step.source} to "
+                f"{step.target} follows them as well; name the relation of that step that has it, "
+                f"{listed(sorted(names))}, or let the others count at all times by ‹time› "
+                f"'{min(names)}.{attribute}'",
+                parameter="time",
+            )
     between = positions - {0, len(path)}
     if not between and not names:
         node_type = path.node_types[min(positions)]

@@ -89,6 +89,7 @@ class Combination(Scorer):
         for part in self.parts:
             if not isinstance(part.weight, int | float) or not np.isfinite(part.weight):
                 raise QueryError(f"the weight of {part.metapath} is {part.weight}; it must be finite")
+        self.is_signed = any(part.weight < 0 for part in self.parts)
 
     def params(self) -> dict[str, object]:
         return {"parts": [part.to_dict() for part in self.parts]}

@@ -30,7 +30,7 @@ class RelSim(Combination):
     metapaths
         Symmetric meta-paths of even length from one node type, as texts or `MetaPath`.
     weights
-        One for each; all equal by default.
+        One for each, 0 or more; all equal by default.
 
     >>> from neupath import load
     >>> round(RelSim(["APVPA", "APA"], [2, 1]).fit(load("toy")).score("Mike", "Mary"), 4)
@@ -44,6 +44,13 @@ class RelSim(Combination):
         super().__init__(
             equal_parts([metapaths] if isinstance(metapaths, str | MetaPath) else list(metapaths), weights)
         )
+        for part in self.parts:
+            if part.weight < 0:
+                raise QueryError(
+                    f"the weight of {part.metapath} is {part.weight:g}; relsim takes weights of 0 and more: use "
+                    f"pathsim, whose weighted sum takes others",
+                    parameter="weights",
+                )
 
     def params(self) -> dict[str, object]:
         return {

@@ -128,6 +128,10 @@ class RequestModel(BaseModel):
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
+_TIMES = ("time", "since", "until", "now", "half_life")
+_REFINEMENT = frozenset({"weight", *_TIMES})
+
+
 class ScorerRequest(RequestModel):
     """What similar means: a measure along a meta-path, or a saved model."""
 
@@ -146,7 +150,7 @@ class ScorerRequest(RequestModel):
     @property
     def refinement(self) -> dict[str, Any]:
         """What the request says of the weights and times of its meta-path, as `HIN.metapath` takes it."""
-        times = {name: getattr(self, name) for name in ("time", "since", "until", "now", "half_life")}
+        times = {name: getattr(self, name) for name in _TIMES}
         weights = {"weights": parse_weights(self.weight)} if self.weight else {}
         return weights | {name: value for name, value in times.items() if value is not None}
 
@@ -196,7 +200,7 @@ class SearchRequest(VersionedScorerRequest):
     def has_filters(self) -> bool:
         """Whether this is more than the k best along a meta-path at the newest version."""
         is_other = self.model is not None or self.node_type is not None or self.as_of is not None
-        is_other = is_other or bool(self.weight) or self.time is not None
+        is_other = is_other or not _REFINEMENT.isdisjoint(self.model_fields_set)
         return is_other or bool(self.where) or self.zeros or bool(self.unless) or self.diverse is not None
 
 
@@ -522,7 +526,7 @@ JobRequest = Annotated[
 
 # ---- Query strings -------------------------------------------------------------------------------
 R = TypeVar("R", bound=RequestModel)
-_LISTS = frozenset({"where", "among", "weight"})
+_LISTS = frozenset({"where", "among", "weight", "unless"})
 
 
 def read_query_string(query_string: bytes) -> dict[str, str | list[str]]:
