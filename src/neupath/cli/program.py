@@ -218,7 +218,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not hasattr(error, "format_message"):  # only errors of the command-line parser have it
             raise
         if message := error.format_message():  # without a command, the help is printed already
-            _fail(f"{message} (neupath --help lists commands and options)", BAD_INPUT)
+            command = getattr(getattr(error, "ctx", None), "command_path", "neupath")
+            _fail(f"{message} ({command} --help says more)", BAD_INPUT)
         sys.exit(BAD_INPUT)
     if code == INTERRUPTED:  # the command-line parser turns Ctrl-C into an exit code
         _fail("interrupted", INTERRUPTED)

@@ -82,6 +82,7 @@ from neupath.learn.registry import (
     is_graph_measure,
     make_scorer,
     required_metapath,
+    suggested_type,
 )
 from neupath.measures import MEASURES, Combination
 
@@ -433,7 +434,7 @@ def explain(
         scorer = make_scorer(hin, **request, measure=None if model else measure)  # type: ignore[arg-type]
         result = explain_model(scorer, query, target, **options)
     else:
-        one = required_metapath(hin.schema, metapath[0] if metapath else None)
+        one = metapath[0] if metapath else required_metapath(hin.schema, None, suggested_type(hin, [query]))
         parsed = hin.metapath(str(one), **refinement.options())
         note_relations(parsed)
         options |= {"measure": measure}
@@ -742,7 +743,7 @@ def compare(
             own_type = node_type or (hin.metapath(given[0]).source if given else None)
             scorers.append(make_scorer(hin, measure=name, node_type=own_type, queries=[query]))
         else:
-            chosen = given or [str(required_metapath(hin.schema, None))]
+            chosen = given or [str(required_metapath(hin.schema, None, suggested_type(hin, [query])))]
             scorers += [make_scorer(hin, metapath=path, measure=name) for path in chosen]
     compared = compare_rankings(scorers, query, k)
     if plot is not None:
