@@ -283,7 +283,8 @@ def search(
     if isinstance(scorer, Combination) and len(scorer.parts) > 1 and scorer.metapath_text is None:
         sum_of = " + ".join(f"{part.weight:.4g} × {part.metapath}" for part in scorer.parts)
         method = f"{sum_of}, {scorer.parts[0].measure if type(scorer) is Combination else scorer.name}"
-    method = method if model is None else f"the {method} model in {model}"
+    if model is not None:
+        method = f"the {method} model in {model}" if method == scorer.name else f"{method}, saved in {model}"
     options: SearchOptions = {
         "include_query": include_query, "zeros": zeros, "among": read_among(among, among_file), "where": where or (),
         "unless": unless or (), "diverse": diverse,
@@ -354,7 +355,14 @@ def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | N
         name = [Text(printable(hit.name or ""))] if show_names else []
         length = bar(hit.score / best if best > 0 else 0.0)
         cells = (values[hit.rank - 1] for values in more.values())
-        row = (str(hit.rank), *name, Text(printable(str(hit.id))), score_text(hit.score), *cells, length)
+        row: tuple[str | Text, ...] = (
+            str(hit.rank),
+            *name,
+            Text(printable(str(hit.id))),
+            score_text(hit.score),
+            *cells,
+            length,
+        )
         table.add_row(*row[: len(table.columns)])
     return titled(title, table)
 
