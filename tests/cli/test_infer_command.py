@@ -101,7 +101,10 @@ def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:
     [
         ("", "pairs.csv is empty; a table has at least a header line"),
         ("query,target,score\nMike,Bob,0,5\n", "pairs.csv, line 2: expected 3 columns .*, got 4"),
-        ("Mike,Bob,0.5\n", "query, target, score, and this has 1, 2, 3; name them in the first line of .*pairs.csv"),
+        (
+            "Mike,Bob,0.5\n",
+            "query, target, score, and this has no names of columns; name them in the first line of .*pairs.csv",
+        ),
         ("query,target,score\n", "there are no pairs to learn from"),
         ("query,goal,score\nMike,Bob,1\n", "a table of pairs has the columns query, target, score"),
         (

@@ -326,6 +326,16 @@ def test_output_that_cannot_be_written() -> None:
     assert subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
 
 
+def test_a_search_prints_few_notes_and_info_all(run: Run, tmp_path: Path) -> None:
+    records = '{"id": "W1", "authors": ["Ann"], "venues": ["KDD"], "topics": ["x"], "terms": ["t"]}\n'
+    path = tmp_path / "papers.jsonl"
+    path.write_text(records + records.replace("W1", "W2"))
+    notes = run("search", path, "W1", "-p", "paper-author-paper").err.splitlines()
+    assert notes[0].startswith("note: authors of paper is a relation")
+    assert notes[2:3] == [f"note: and 2 more notes on how {path} was read; neupath info lists them"]
+    assert run("info", path).out.count("note: ") == 4
+
+
 def test_hostile_names_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> None:
     rows = "a_id,name\n1,\x1b[31mred[bold]\n2,\x07bell\n"
     folder = write(tmp_path / "g", a__csv=rows, a_b__csv="a_id,b_id\n1,x\n2,x\n")
@@ -343,6 +353,11 @@ def test_hostile_names_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> No
             ("search", "toy", "Mike"),
             "no meta-path is given; say what makes two nodes similar with --metapath, such as author-",
         ),
+        (("search", "toy", "SIGMOD"), "with --metapath, such as venue-paper-venue"),
+        (("explain", "toy", "SIGMOD", "VLDB"), "with --metapath, such as venue-paper-venue"),
+        (("whatif", "toy", "SIGMOD", "VLDB"), "with --metapath, such as venue-paper-venue"),
+        (("compare", "toy", "SIGMOD"), "with --metapath, such as venue-paper-venue"),
+        (("import", "toy"), "Missing option '--to'. (neupath import --help says more)"),
         (("search", "toy", "Mike", "-p", "APVPA", "-k", 0), "k is 0; ask for at least 1 hit"),
         (("search", "toy", "Mike", "-p", "APVPA", "-k", -1), "k is -1; ask for at least 1 hit"),
         (("search", "toy", "Mikey", "-p", "APVPA"), "no author with the id 'Mikey' among 5; did you mean 'Mike'?"),

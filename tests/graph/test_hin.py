@@ -1,12 +1,13 @@
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from neupath import HIN, Edges, Nodes, PathSim, Relation
-from neupath.errors import GraphError, QueryError
+from neupath import HIN, Edges, Nodes, PathSim, Relation, SourceWarning, load
+from neupath.errors import GraphError, MetaPathError, QueryError
 from tests.graphs import hins
 
 LIKES = Relation("user", "likes", "item")
@@ -153,3 +154,13 @@ def test_attributes_that_do_not_fit_the_edges() -> None:
         HIN.build(nodes, [Edges(relation, one, one, None, pa.table({"since": [1, 2]}))])
     with pytest.raises(GraphError, match="called 'weight'"):
         HIN.build(nodes, [Edges(relation, one, one, None, pa.table({"weight": [1]}))])
+
+
+def test_a_meta_path_over_an_attribute_says_so(tmp_path: Path) -> None:
+    (tmp_path / "orders.csv").write_text("Order ID,Customer,Tags\n1,Ann,a;b\n2,Ann,b;c\n3,Bob,a;c\n")
+    with pytest.warns(SourceWarning, match="its cells split at ;"):
+        hin = load(tmp_path / "orders.csv")
+    with pytest.raises(MetaPathError, match="leads to Tag; 'Customer' is an attribute of Order, and 'A column of a"):
+        hin.metapath("Order-customer-Order")
+    with pytest.raises(MetaPathError, match="no node type 'Client' .* leads to Tag$"):
+        hin.metapath("Order-Client-Order")

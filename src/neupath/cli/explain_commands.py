@@ -32,7 +32,7 @@ from neupath.explain.counterfactuals import BUDGET, WhatIf, what_if
 from neupath.explain.groups import score_text, shortened
 from neupath.explain.significance import PERMUTATIONS, Significance, significance
 from neupath.explain.stability import Stability, check_stability, stability
-from neupath.learn.registry import required_metapath
+from neupath.learn.registry import required_metapath, suggested_type
 
 
 # ---- whatif --------------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ def whatif(
       neupath whatif toy Jim Ann -p APVPA -k 1 --add edges
     """
     hin = source.load(as_of)
-    parsed = hin.metapath(str(required_metapath(hin.schema, metapath)))
+    parsed = hin.metapath(metapath or str(required_metapath(hin.schema, None, suggested_type(hin, [query]))))
     note_relations(parsed)
     answer = what_if(
         hin, parsed, query, target, measure=measure, k=k, remove=remove, add=add, limit=limit, budget=budget

@@ -218,24 +218,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not hasattr(error, "format_message"):  # only errors of the command-line parser have it
             raise
         if message := error.format_message():  # without a command, the help is printed already
-            _fail(f"{message} (neupath --help lists commands and options)", BAD_INPUT)
+            command = getattr(getattr(error, "ctx", None), "command_path", "neupath")
+            _fail(f"{message} ({command} --help says more)", BAD_INPUT)
         sys.exit(BAD_INPUT)
     if code == INTERRUPTED:  # the command-line parser turns Ctrl-C into an exit code
         _fail("interrupted", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
 
 
+_MOST_NOTES = 3
+"""Notes on a graph that a command prints before its result; `info` prints all."""
+
+
 @contextmanager
 def _notes_on_sources() -> Iterator[None]:
-    """Print the notes on a graph that a command reads, on standard error; `python -W error` does not turn them off."""
+    """Print notes on a graph that a command reads, on standard error; `python -W error` does not turn them off."""
     show = warnings.showwarning
 
     def show_notes(message: Warning | str, *details: Any) -> None:
         if isinstance(message, SourceWarning):
             from neupath.cli import terminal
 
-            for line in message.notes:
+            shown = message.notes if len(message.notes) <= _MOST_NOTES else message.notes[: _MOST_NOTES - 1]
+            for line in shown:
                 terminal.note(line)
+            if more := len(message.notes) - len(shown):
+                terminal.note(f"and {more} more notes on how {message.source} was read; neupath info lists them")
         else:
             show(message, *details)
 

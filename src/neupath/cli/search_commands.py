@@ -82,6 +82,7 @@ from neupath.learn.registry import (
     is_graph_measure,
     make_scorer,
     required_metapath,
+    suggested_type,
 )
 from neupath.measures import MEASURES, Combination
 
@@ -282,7 +283,8 @@ def search(
     if isinstance(scorer, Combination) and len(scorer.parts) > 1 and scorer.metapath_text is None:
         sum_of = " + ".join(f"{part.weight:.4g} × {part.metapath}" for part in scorer.parts)
         method = f"{sum_of}, {scorer.parts[0].measure if type(scorer) is Combination else scorer.name}"
-    method = method if model is None else f"the {method} model in {model}"
+    if model is not None:
+        method = f"the {method} model in {model}" if method == scorer.name else f"{method}, saved in {model}"
     options: SearchOptions = {
         "include_query": include_query, "zeros": zeros, "among": read_among(among, among_file), "where": where or (),
         "unless": unless or (), "diverse": diverse,
@@ -353,7 +355,14 @@ def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | N
         name = [Text(printable(hit.name or ""))] if show_names else []
         length = bar(hit.score / best if best > 0 else 0.0)
         cells = (values[hit.rank - 1] for values in more.values())
-        row = (str(hit.rank), *name, Text(printable(str(hit.id))), score_text(hit.score), *cells, length)
+        row: tuple[str | Text, ...] = (
+            str(hit.rank),
+            *name,
+            Text(printable(str(hit.id))),
+            score_text(hit.score),
+            *cells,
+            length,
+        )
         table.add_row(*row[: len(table.columns)])
     return titled(title, table)
 
@@ -435,7 +444,7 @@ def explain(
         scorer = make_scorer(hin, **request, measure=None if model else measure)  # type: ignore[arg-type]
         result = explain_model(scorer, query, target, **options)
     else:
-        one = required_metapath(hin.schema, metapath[0] if metapath else None)
+        one = metapath[0] if metapath else required_metapath(hin.schema, None, suggested_type(hin, [query]))
         parsed = hin.metapath(str(one), **refinement.options())
         note_relations(parsed)
         options |= {"measure": measure}
@@ -744,7 +753,7 @@ def compare(
             own_type = node_type or (hin.metapath(given[0]).source if given else None)
             scorers.append(make_scorer(hin, measure=name, node_type=own_type, queries=[query]))
         else:
-            chosen = given or [str(required_metapath(hin.schema, None))]
+            chosen = given or [str(required_metapath(hin.schema, None, suggested_type(hin, [query])))]
             scorers += [make_scorer(hin, metapath=path, measure=name) for path in chosen]
     compared = compare_rankings(scorers, query, k)
     if plot is not None:

@@ -146,10 +146,10 @@ class Search(NamedTuple):
         if self.eligible < self.k and (self.zeros or count == self.eligible):
             if not self.eligible:
                 return f"no {self.target_type} node is left to rank{others}"
-            return (
-                f"k = {self.k:,} is more than the {self.eligible:,} {self.target_type} nodes there are to rank; "
-                f"all are listed{others}"
-            )
+            nodes = f"is only 1 {self.target_type} node"
+            if self.eligible > 1:
+                nodes = f"are only {self.eligible:,} {self.target_type} nodes"
+            return f"k is {self.k:,}, but there {nodes} to rank{others}"
         related = "related" if self.metapath is None else "related by this path"
         below = "have score 0 or less" if self.signed else self.others
         return f"{count:,} of {self.eligible:,} {self.target_type} nodes are {related}; the others {below}{others}"

@@ -1,5 +1,6 @@
 """HIN: an immutable typed graph, with the nodes of each type and one sparse matrix per relation."""
 
+import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.disk_cache import DiskCache
-from neupath.errors import GraphError, MissingExtraError, NodeError, QueryError, listed
+from neupath.errors import GraphError, MetaPathError, MissingExtraError, NodeError, QueryError, listed
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
@@ -221,7 +222,12 @@ class HIN:
             Weights of edges, and a time window (`Refinement`): they become conditions and weights of the meta-path.
 
         """
-        metapath = MetaPath.parse(self.schema, text)
+        try:
+            metapath = MetaPath.parse(self.schema, text)
+        except MetaPathError as error:
+            if not (hint := self._attributes_among(text)):
+                raise
+            raise MetaPathError(f"{error.args[0]}{hint}", parameter=error.parameter, allowed=error.allowed) from error
         if options:
             from neupath.graph.refinement import refinement_of  # takes a while to import
 
@@ -229,6 +235,18 @@ class HIN:
         if metapath.is_filtered:
             self.check_filters(metapath)
         return metapath
+
+    def _attributes_among(self, text: str) -> str:
+        """Say which word of a meta-path is no node type but an attribute, as the columns of a wide table are."""
+        words = {word.strip().lower() for word in re.split(r"<?-+>?", text)}
+        for node_type, nodes in self.nodes.items():
+            for name in nodes.attributes.column_names:
+                if name.lower() in words - {each.lower() for each in self.schema.node_types}:
+                    return (
+                        f"; {name!r} is an attribute of {node_type}, and 'A column of a node table' in "
+                        f"docs/your-data.md says how to make it a node type"
+                    )
+        return ""
 
     def check_filters(self, metapath: MetaPath) -> None:
         """Raise if a meta-path has conditions on attributes, values or nodes that the graph does not have."""

@@ -328,9 +328,9 @@ def _columns_of_table(table: Any, file: Path | None, examples: bool) -> dict[str
     least = COLUMNS[:2] if examples or "rank" in names else COLUMNS
     if not set(least) <= set(known) or any(names.count(name) > 1 for name in known):
         hint = "" if file is None else f"; name them in the first line of {file}"
-        raise SourceError(
-            f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {listed(map(str, names))}{hint}"
-        )
+        numbered = file is not None and names == [str(number + 1) for number in range(len(names))]
+        this = "no names of columns" if numbered else listed(map(str, names))
+        raise SourceError(f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {this}{hint}")
     if "rank" in names and "score" in names:
         raise SourceError("a table of pairs has either a score or a rank for each, and this has both; leave one out")
 

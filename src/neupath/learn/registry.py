@@ -4,13 +4,14 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import signature
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.gpu import check_device
 from neupath.engine.scorer import Scorer, read_saved
-from neupath.errors import QueryError, SourceError, did_you_mean, listed
+from neupath.errors import NeuPathError, QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath, Schema, enumerate_metapaths
 from neupath.graph.nodes import Id
@@ -233,6 +234,8 @@ def make_scorer(
     metapath = paths[0] if paths else None
     if node_type is None and metapath is None and queries and is_graph_measure(measure):
         node_type = find_node_type(hin, queries)
+    if node_type is None and metapath is None and not is_graph_measure(measure):
+        required_metapath(hin.schema, None, suggested_type(hin, queries or ()))
     chosen = choose_measure(hin.schema, metapath=metapath, measure=measure, node_type=node_type, device=device)
     return chosen.fit(hin, progress) if isinstance(chosen, GraphMeasure) else chosen.fit(hin)
 
@@ -317,11 +320,21 @@ def is_graph_measure(measure: str | None) -> bool:
     return measure is not None and measure.partition(":")[0].strip().lower() in GRAPH_MEASURES
 
 
-def required_metapath(schema: Schema, metapath: str | MetaPath | None) -> str | MetaPath:
-    """Return the meta-path that was given, or raise an error that lists some of the schema."""
+def suggested_type(hin: HIN, queries: Sequence[Id]) -> str | None:
+    """Return the one node type that has all queries, or None where several have them or none does."""
+    try:
+        return find_node_type(hin, queries) if queries else None
+    except NeuPathError:
+        return None
+
+
+def required_metapath(schema: Schema, metapath: str | MetaPath | None, node_type: str | None = None) -> str | MetaPath:
+    """Return the meta-path that was given, or raise an error that lists some of the schema, or of a node type."""
     if metapath is not None:
         return metapath
-    examples = [next(enumerate_metapaths(schema, t, 2)) for t in schema.node_types if schema.neighbours(t)]
+    examples = list(islice(enumerate_metapaths(schema, node_type, 2), 3)) if node_type is not None else []
+    if not examples:
+        examples = [next(enumerate_metapaths(schema, t, 2)) for t in schema.node_types if schema.neighbours(t)]
     raise QueryError(
         f"no meta-path is given; say what makes two nodes similar with ‹metapath›, such as "
         f"{listed(map(str, examples), 4)}",

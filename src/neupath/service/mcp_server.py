@@ -10,11 +10,11 @@ from functools import partial, wraps
 from typing import Annotated, Any, ParamSpec
 
 import numpy as np
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp_types import ToolAnnotations
-from pydantic import BaseModel, Field
+from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import BaseModel, Field, ValidationError
 
 from neupath import __version__
 from neupath.errors import NeuPathError, QueryError, listed
@@ -55,9 +55,24 @@ class Example(BaseModel):
     score: float | None = Field(None, description="How similar, on any scale; leave it out of all pairs for examples.")
 
 
+class _Server(MCPServer[Any]):
+    """An MCP server that describes arguments of the wrong kind in one sentence, as the HTTP API does."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                sentence = schemas.describe_problems(error.__cause__.errors())
+                raise ToolError(f"Error executing tool {name}: {sentence}") from error
+            raise
+
+
 def make_mcp(service: Service) -> MCPServer[Any]:
     """Return the MCP server of a service: its tools, and the schema of each graph as a resource."""
-    server: MCPServer[Any] = MCPServer(
+    server = _Server(
         "neupath", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING", warn_on_duplicate_tools=True
     )
     for tools in (_lookups, _searches, _inference):

@@ -155,7 +155,7 @@ class Inferred:
         count = len(self.alternatives)
         if count:
             others = "one other explanation" if count == 1 else f"{count} other explanations"
-            return f"explained exactly, and as well by {others}: label a suggested pair"
+            return f"explained exactly, and as well by {others}"
         return "explained exactly, and by nothing else that was tried"
 
     def _inexact_verdict(self) -> str:
