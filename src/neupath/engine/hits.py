@@ -242,7 +242,7 @@ class Hits(Sequence[Hit]):
     def to_pandas(self) -> "pd.DataFrame":
         """Return a pandas data frame with the columns rank, id, name, score."""
         _needs("pandas")
-        return self.to_arrow().to_pandas()  # type: ignore[no-any-return]
+        return self.to_arrow().to_pandas()
 
     def to_polars(self) -> "pl.DataFrame":
         """Return a Polars data frame with the columns rank, id, name, score."""

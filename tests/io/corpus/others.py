@@ -819,7 +819,7 @@ def heterodata(folder: Path) -> Sample:
 @source(needs=["pandas"])
 def ratings_frame(folder: Path) -> Sample:
     """MovieLens' ratings as a pandas frame."""
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     frame = pd.DataFrame(
         {"userId": [1, 1, 2], "movieId": [31, 32, 31], "rating": [4.0, 3.5, 5.0], "timestamp": [7, 8, 9]}
