@@ -319,7 +319,7 @@ def band(normalisation, least, dx, norms):
     """
     kind, alpha, beta = normalisation
     if kind > _OVERLAP:
-        b = 1.0 / least - (1.0 - alpha - beta)
+        b = (1.0 + _SLACK) / least - (1.0 - alpha - beta)  # a score may be rounded to the highest there is
         most = b + np.sqrt(max(b * b - 4.0 * alpha * beta, 0.0))
         if most <= 0.0:  # no score is so high
             return 0, 0
