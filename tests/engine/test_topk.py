@@ -197,7 +197,8 @@ def test_a_range_has_all_targets_of_at_least_a_score(
     scores = score_product(factors, normalisation, every)
     least = float(np.quantile(scores[scores > 0], share)) if scores.any() else 0.5  # often a score that a pair has
     hits = range_of_product(factors, normalisation, every, every, least, threads=1)
-    assert hit_pairs(hits) == sorted_above(factors, normalisation, least)
+    is_same = hit_pairs(hits) == sorted_above(factors, normalisation, least)
+    assert is_same  # the difference of so many pairs would take minutes to print
 
 
 def test_a_range_is_the_same_on_any_number_of_threads() -> None:
