@@ -81,7 +81,7 @@ class DiskCache:
         return (self._place(key) / _MANIFEST).exists()
 
     def find(self, key: str) -> Arrays | None:
-        """Verify an entry and map its arrays into memory, read-only; None if there is none or it is damaged."""
+        """Verify an entry and map its arrays into memory, read-only; return None if it is missing or damaged."""
         place = self._place(key)
         if not self.has(key):
             return None

@@ -273,7 +273,7 @@ class Walks:
         return best
 
     def _best_through(self, position: int, at: int) -> list[Floats]:
-        """Return the same of the walks through one row at a position; 0 where there is none."""
+        """Return the same for walks through one row at a position; rows without such a walk get 0."""
         best = list(self._best)
         best[position] = np.where(np.arange(len(self.rows[position])) == at, best[position], 0.0)
         for step in reversed(range(position)):
