@@ -37,12 +37,12 @@ main(sys.argv[1:])
 
 
 PUBLIC_API = """
-AvgSim Combination CommuteTime Comparison CountPath DWPC DWPCNoRepeats Edges Explanation HIN HeteSim Hit Hits Inferred
-Jaccard JoinSim Joined MetaPath NeuPath NeuPathError Nodes Overlap PCRW PPR Part PathCount PathRanker PathSim RWR
-RelSim Related Relation SCAN Schema Scorer SetExplanation Significance SimRank SourceWarning Stability Tversky WhatIf
-__version__ compare enumerate_metapaths evaluate evaluate_pairs explain explain_set from_networkx from_pyg from_tables
-from_triples infer join load load_scorer relate significance split_queries stability to_networkx to_pyg train_auto
-what_if write_folder
+AvgSim Combination CommuteTime CountPath DWPC DWPCNoRepeats Edges Explanation HIN HeteSim Hit Hits Inferred Jaccard
+JoinSim Joined MetaPath NeuPath NeuPathError Nodes Overlap PCRW PPR Part PathCount PathRanker PathSim RWR
+RankComparison RelSim Related Relation SCAN Schema Scorer SetExplanation Significance SimRank SourceWarning Stability
+Tversky WhatIf __version__ compare enumerate_metapaths evaluate evaluate_pairs explain explain_set from_networkx
+from_pyg from_tables from_triples infer join load load_scorer relate significance split_queries stability to_networkx
+to_pyg train_auto what_if write_folder
 """
 HEAVY = (
     "torch", "cupy", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",

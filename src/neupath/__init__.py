@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from neupath.engine.join import Joined, join
     from neupath.engine.scorer import Scorer
     from neupath.errors import NeuPathError, SourceWarning
-    from neupath.explain.comparison import Comparison, compare
+    from neupath.explain.comparison import RankComparison, compare
     from neupath.explain.counterfactuals import WhatIf, what_if
     from neupath.explain.explanation import Explanation, explain
     from neupath.explain.relate import Related, relate
@@ -59,7 +59,7 @@ _MODULES = {
     "neupath.engine.join": ("Joined", "join"),
     "neupath.engine.scorer": ("Scorer",),
     "neupath.errors": ("NeuPathError", "SourceWarning"),
-    "neupath.explain.comparison": ("Comparison", "compare"),
+    "neupath.explain.comparison": ("RankComparison", "compare"),
     "neupath.explain.counterfactuals": ("WhatIf", "what_if"),
     "neupath.explain.explanation": ("Explanation", "explain"),
     "neupath.explain.relate": ("Related", "relate"),
@@ -121,7 +121,6 @@ __all__ = [
     "AvgSim",
     "Combination",
     "CommuteTime",
-    "Comparison",
     "DWPCNoRepeats",
     "Edges",
     "Explanation",
@@ -140,6 +139,7 @@ __all__ = [
     "PathCount",
     "PathRanker",
     "PathSim",
+    "RankComparison",
     "RelSim",
     "Related",
     "Relation",

@@ -57,7 +57,7 @@ from neupath.cli.terminal import (
 from neupath.engine.hits import Hits, QuerySet
 from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import QueryError, listed
-from neupath.explain.comparison import Comparison
+from neupath.explain.comparison import RankComparison
 from neupath.explain.comparison import compare as compare_rankings
 from neupath.explain.explanation import (
     AttentionExplanation,
@@ -768,7 +768,7 @@ def compare(
         note(f"drawn to {plot}")
 
 
-def render_comparison(compared: Comparison, query: str) -> Group:
+def render_comparison(compared: RankComparison, query: str) -> Group:
     """Show rankings side by side: a rank in each and, in green or red, how far it moved from the first."""
     legend = plain_table("", "", "")
     legend.show_header = False

@@ -1,4 +1,4 @@
-"""Comparison: the hits of one query under several meta-paths and measures, side by side, with their moves in rank."""
+"""RankComparison: the hits of one query by several meta-paths and measures, side by side, with their moves in rank."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class ComparedNode:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class RankComparison:
     """Several rankings of the targets of one query; nodes by their rank in the first, then by their best rank."""
 
     query: Id
@@ -74,7 +74,7 @@ def _is_within(node: ComparedNode, at: int, k: int) -> bool:
     return rank is not None and rank <= k
 
 
-def compare(scorers: Sequence[Scorer], query: Id, k: int = 10) -> Comparison:
+def compare(scorers: Sequence[Scorer], query: Id, k: int = 10) -> RankComparison:
     """Rank the targets of a query by each of some fitted scorers, and set the rankings side by side.
 
     Parameters
@@ -116,7 +116,7 @@ def compare(scorers: Sequence[Scorer], query: Id, k: int = 10) -> Comparison:
         nodes.append(ComparedNode(node_at(hin, first.target_type, y), ranks, tuple(float(own[y]) for own in scores)))
     nodes.sort(key=lambda node: [np.inf if rank is None else rank for rank in (node.ranks[0], *_sorted_ranks(node))])
     rankings = tuple((scorer.metapath_text, scorer.name) for scorer in scorers)
-    return Comparison(hin.nodes[first.source_type].id(x), k, first.target_type, rankings, tuple(nodes))
+    return RankComparison(hin.nodes[first.source_type].id(x), k, first.target_type, rankings, tuple(nodes))
 
 
 def _sorted_ranks(node: ComparedNode) -> list[int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from neupath._runtime.files import write_whole
 from neupath.errors import MissingExtraError, QueryError
-from neupath.explain.comparison import Comparison
+from neupath.explain.comparison import RankComparison
 from neupath.explain.explanation import Explanation, counted
 from neupath.explain.groups import PathInstance, PathNode, percent, score_text, shortened
 
@@ -181,7 +181,7 @@ def _short(text: str) -> str:
 
 
 # ---- Comparisons ---------------------------------------------------------------------------------
-def draw_comparison(compared: Comparison, path: str | Path) -> Path:
+def draw_comparison(compared: RankComparison, path: str | Path) -> Path:
     """Draw each node as a line through its ranks, the best on top; ranks beyond k share the line at the bottom.
 
     Parameters
@@ -199,7 +199,7 @@ def draw_comparison(compared: Comparison, path: str | Path) -> Path:
         return _write(_draw_ranks(compared), target)
 
 
-def _draw_ranks(compared: Comparison) -> Figure:
+def _draw_ranks(compared: RankComparison) -> Figure:
     last, width = compared.k + 1, len(compared.rankings)
     figure = Figure(figsize=(max(_LEAST_WIDTH, 2.0 * width + 2.0), 0.32 * last + 1.4), layout="constrained")
     FigureCanvasAgg(figure)

@@ -15,6 +15,7 @@ A missing value meets no comparison and no negated one (three-valued logic, as i
 """
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -99,7 +100,7 @@ def _refuse(origin: Origin | None, problem: str) -> NoReturn:
 
 
 # ---- Conditions ----------------------------------------------------------------------------------
-class Condition:
+class Condition(ABC):
     """What is said about a node or an edge. Combine conditions with `&`, `|` and `~`.
 
     >>> condition = Comparison("year", ">=", 2020) & ~OneOf("venue", ("KDD", "ICDE"))
@@ -124,9 +125,9 @@ class Condition:
         """Mark the records that meet the condition; shape (number of records,)."""
         return self.evaluate(records)[0]
 
+    @abstractmethod
     def evaluate(self, records: Records) -> tuple[Mask, Mask]:
         """Mark the records that meet the condition, and those that do not; those with missing values do neither."""
-        raise NotImplementedError
 
     def attributes(self) -> Iterator[str]:
         """Yield the names of the attributes that it is about."""
@@ -434,7 +435,7 @@ def _refuse_value(
 Floats = NDArray[np.float64]
 
 
-class Expression:
+class Expression(ABC):
     """A number for each record, such as `log1p(count)` or `rating - 2.5`."""
 
     binds: ClassVar[int] = 3
@@ -444,8 +445,8 @@ class Expression:
         with np.errstate(all="ignore"):
             return self._evaluate(records)
 
-    def _evaluate(self, records: Records) -> tuple[Floats, Mask]:
-        raise NotImplementedError
+    @abstractmethod
+    def _evaluate(self, records: Records) -> tuple[Floats, Mask]: ...
 
     def attributes(self) -> Iterator[str]:
         return iter(())

@@ -257,7 +257,7 @@ class AutoReport:
 
 
 @dataclass
-class _State:
+class _AutoState:
     """What is finished, as it is kept on disk."""
 
     fingerprint: str
@@ -269,7 +269,7 @@ class _State:
     notes: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path, fingerprint: str) -> "_State":
+    def read(cls, path: Path, fingerprint: str) -> "_AutoState":
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
             state = cls(**content)
@@ -329,7 +329,7 @@ def train_auto(
     positive = not labels.scored
     if positive:
         labels = with_negatives(labels, hin.num_nodes(labels.target_type), seed)
-    run = _Run(hin, labels, Path(folder), wanted, budget, seed, progress)
+    run = _AutoRun(hin, labels, Path(folder), wanted, budget, seed, progress)
     return run.carry_out()
 
 
@@ -341,7 +341,7 @@ def _check_learners(learners: Sequence[str] | None) -> list[str]:
     return wanted
 
 
-class _Run:
+class _AutoRun:
     def __init__(
         self, hin: HIN, labels: Pairs, folder: Path, learners: list[str], budget: float, seed: int, progress: Progress
     ) -> None:
@@ -350,7 +350,7 @@ class _Run:
         self.metric = choose_metric(labels)
         self.folds = folds_of(labels.queries, seed, _FOLDS)
         folder.mkdir(parents=True, exist_ok=True)
-        self.state = _State.read(folder / STATE, self._fingerprint())
+        self.state = _AutoState.read(folder / STATE, self._fingerprint())
 
     def _fingerprint(self) -> str:
         combined = sha256(json.dumps([digest(self.hin), self.learners, self.budget, self.seed]).encode())

@@ -55,7 +55,7 @@ class Example(BaseModel):
     score: float | None = Field(None, description="How similar, on any scale; leave it out of all pairs for examples.")
 
 
-class _Server(MCPServer[Any]):
+class _ToolServer(MCPServer[Any]):
     """An MCP server that describes arguments of the wrong kind in one sentence, as the HTTP API does."""
 
     async def call_tool(
@@ -72,7 +72,7 @@ class _Server(MCPServer[Any]):
 
 def make_mcp(service: Service) -> MCPServer[Any]:
     """Return the MCP server of a service: its tools, and the schema of each graph as a resource."""
-    server = _Server(
+    server = _ToolServer(
         "neupath", version=__version__, instructions=_INSTRUCTIONS, log_level="WARNING", warn_on_duplicate_tools=True
     )
     for tools in (_lookups, _searches, _inference):
