@@ -65,10 +65,15 @@ class Running:
     def post(self, path: str, content: object, **options: Any) -> httpx.Response:
         return self.client.post(path, json=content, **options)
 
-    def connect(self) -> socket.socket:
+    def connect(self, receive_buffer: int | None = None) -> socket.socket:
         """Open a connection of one's own, to send what no client would."""
         host, _, port = self.url.removeprefix("http://").rpartition(":")
-        return socket.create_connection((host, int(port)), timeout=PATIENCE)
+        connection = socket.socket()
+        if receive_buffer is not None:  # a buffer that shrinks when connected may drop what the other side confirms
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        connection.settimeout(PATIENCE)
+        connection.connect((host, int(port)))
+        return connection
 
     def stop(self) -> None:
         self.client.close()

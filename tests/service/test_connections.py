@@ -133,9 +133,7 @@ def test_clients_that_are_not_let_in_are_refused_once(start: Start) -> None:
 def test_clients_that_never_read_are_closed(start: Start) -> None:
     running = start(seconds=0.5)
     page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    with running.connect() as connection:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.settimeout(PATIENCE)
+    with running.connect(receive_buffer=4096) as connection:
         with pytest.raises(OSError, match=r"reset|pipe"):
             while True:
                 connection.sendall(page * 100)

@@ -2,6 +2,8 @@
 
 import asyncio
 import resource
+import socket
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -235,7 +237,7 @@ class Connection(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._wait_for_client()
-        self._write_deadline = self.loop.call_later(self.limits.seconds, self.transport.abort)
+        self._write_deadline = self.loop.call_later(self.limits.seconds, self._reset)
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -246,6 +248,12 @@ class Connection(HttpToolsProtocol):
             self.totals.waiting.pop(self, None)
         elif self._unparsed:
             self._continue_soon()
+
+    def _reset(self) -> None:
+        """Reset a connection: the kernel would keep what a closed one has not sent, for a client that reads nothing."""
+        at_once = struct.pack("ii", 1, 0)
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        self.transport.abort()
 
     def _set_deadline(self, give_up: Callable[[], None]) -> None:
         self._cancel_deadline()
