@@ -4,9 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from neupath._runtime import resources as machine
-from neupath._runtime.resources import free_memory, reserve_memory, total_memory
+from neupath._runtime.resources import free_memory, one_blas_thread, reserve_memory, total_memory
 from neupath.errors import NotEnoughMemoryError
 
 _MOUNT = "35 31 0:32 {root} /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n"
@@ -88,3 +89,19 @@ def test_a_reservation_counts_until_its_memory_is_taken(root: Path) -> None:
         reservation.process = 77
         assert free_memory() == 1000 + os.sysconf("SC_PAGE_SIZE")  # so it does for another process
     assert free_memory() == free
+
+
+def test_blas_has_one_thread_until_all_that_asked_for_it_are_done() -> None:
+    import scipy.linalg  # noqa: F401 - it loads a BLAS of its own
+
+    def threads() -> set[int]:
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    with threadpool_limits(3, user_api="blas"):
+        first, second = one_blas_thread(), one_blas_thread()
+        with first:
+            assert threads() == {1}
+            second.__enter__()
+        assert threads() == {1}
+        second.__exit__(None, None, None)
+        assert threads() == {3}

@@ -98,7 +98,7 @@ def test_a_task_that_does_not_fit_raises_one_sentence(small_worker: Workers) -> 
 
 def test_tasks_that_the_scheduler_lost_raise_an_error(small_worker: Workers) -> None:
     with pytest.raises(NeuPathError, match=r"the join on the cluster failed \(the scheduler lost its tasks"):
-        small_worker.each(time.sleep, [(0,), (PATIENCE,)], lambda _: small_worker.client.restart())
+        small_worker.each(time.sleep, [(0,), (PATIENCE,)], lambda _: small_worker.client.restart(timeout=PATIENCE))
 
 
 def test_a_file_that_a_task_cannot_read_raises_one_sentence(small_worker: Workers, tmp_path: Path) -> None:

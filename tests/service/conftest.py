@@ -72,7 +72,11 @@ class Running:
         if receive_buffer is not None:  # a buffer that shrinks when connected may drop what the other side confirms
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         connection.settimeout(PATIENCE)
-        connection.connect((host, int(port)))
+        try:
+            connection.connect((host, int(port)))
+        except OSError:
+            connection.close()
+            raise
         return connection
 
     def stop(self) -> None:

@@ -4,9 +4,9 @@ Work that takes much memory reserves it first (`reserve_memory`), so that severa
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 
@@ -19,6 +19,37 @@ _ROOT = Path("/")
 def count_cores() -> int:
     """Return how many cores this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass
+class _BlasLimit:
+    """How many of this process's threads ask for one thread of BLAS, and what restores the others."""
+
+    lock: Lock = field(default_factory=Lock)
+    users: int = 0
+    restore: Callable[[], None] = field(default=lambda: None)
+
+
+_blas_limit = _BlasLimit()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let BLAS use one thread: many small products spend most of their time on waking and awaiting the others."""
+    import scipy.linalg  # noqa: F401 - a library of BLAS that is loaded later is not limited
+    from threadpoolctl import threadpool_limits
+
+    with _blas_limit.lock:
+        _blas_limit.users += 1
+        if _blas_limit.users == 1:
+            _blas_limit.restore = threadpool_limits(1, user_api="blas").restore_original_limits
+    try:
+        yield
+    finally:
+        with _blas_limit.lock:
+            _blas_limit.users -= 1
+            if not _blas_limit.users:
+                _blas_limit.restore()
 
 
 def total_memory() -> int:
@@ -164,10 +195,10 @@ def _own_memory() -> int:
     except ImportError:  # a system without such limits
         return _A_LOT
     left = _A_LOT
-    for limit_name, field in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+    for limit_name, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
         limit = resource.getrlimit(limit_name)[0]
         if limit != resource.RLIM_INFINITY:
-            left = min(left, limit - _read_field(_ROOT / "proc/self/status", field))
+            left = min(left, limit - _read_field(_ROOT / "proc/self/status", name))
     return max(0, left)
 
 

@@ -306,29 +306,13 @@ class Scorer(ABC):
     def _find_rows(self, queries: Sequence[Id]) -> Rows:
         return self._fitted().rows(self.source_type, queries)
 
-    def top_k_rows(
-        self,
-        rows: Rows,
-        k: int,
-        *,
-        include_query: bool = False,
-        zeros: bool = False,
-        among: Sequence[Id] | None = None,
-        where: str | Sequence[str] = (),
-        unless: MetaPaths = (),
-        diverse: float | None = None,
-        threads: int | None = None,
-    ) -> list[Hits]:
+    def top_k_rows(self, rows: Rows, k: int, **options: Unpack[SearchOptions]) -> list[Hits]:
         """Return the hits of queries given as rows; the options are those of `top_k`."""
-        k = check_k(k)
-        check_threads(threads)
-        keeps_query = include_query or self.source_type != self.target_type
+        request = self._request(rows, k, options)
+        k, keeps_query, candidates, excluded = request.k, request.keeps_query, request.candidates, request.excluded
         skipped = np.full(len(rows), -1, dtype=np.int64) if keeps_query else rows
-        candidates = self.hin_.candidates(self.target_type, among=among, where=where)
-        excluded = self.excluded_rows(rows, unless)
-        wanted = k if diverse is None else self._check_diverse(diverse, zeros, k)
-        ranking = self.rank_filtered(rows, skipped, wanted, candidates, excluded, threads)
-        if zeros:
+        ranking = self.rank_filtered(rows, skipped, request.wanted, candidates, excluded, request.threads)
+        if request.zeros:
             below = [np.flatnonzero(scores < 0) for scores in self.score_rows(rows)] if self.is_signed else []
             both = [np.concatenate(own) for own in zip(excluded, below, strict=True)] if excluded and below else []
             ranking = with_unrelated(ranking, skipped, k, len(self._targets), candidates, both or excluded or below)
@@ -336,62 +320,70 @@ class Scorer(ABC):
         if not keeps_query:
             eligible -= 1 if candidates is None else candidates[rows]
         search = Search(
-            self.metapath_text, self.name, self.exact, self._targets, self.target_type, len(self._targets), k, zeros,
-            self.others, signed=self.is_signed,
+            self.metapath_text, self.name, self.exact, self._targets, self.target_type, len(self._targets), k,
+            request.zeros, self.others, signed=self.is_signed,
         )  # fmt: skip
         results = []
         for q, (row, size) in enumerate(zip(rows.tolist(), ranking.sizes.tolist(), strict=True)):
             best, scores = ranking.rows[q, :size], ranking.scores[q, :size]
-            if diverse is not None:
-                best, scores = self._diversified(best, scores, k, diverse)
+            if request.diverse is not None:
+                best, scores = self._diversified(best, scores, k, request.diverse)
             own = search._replace(eligible=int(eligible[q]))
             if excluded:
-                own = _less(own, excluded[q][excluded[q] != skipped[q]], candidates, unless)
+                own = _less(own, excluded[q][excluded[q] != skipped[q]], request)
             results.append(Hits.of_rows(self._queries.id(row), own, best.tolist(), scores.tolist()))
         return results
 
-    def _top_k_of_set(
-        self,
-        query: QuerySet,
-        k: int,
-        *,
-        include_query: bool = False,
-        zeros: bool = False,
-        among: Sequence[Id] | None = None,
-        where: str | Sequence[str] = (),
-        unless: MetaPaths = (),
-        diverse: float | None = None,
-        threads: int | None = None,
-    ) -> Hits:
+    def _top_k_of_set(self, query: QuerySet, k: int, **options: Unpack[SearchOptions]) -> Hits:
         """Return the hits of a set; the options are those of `top_k`."""
-        k = check_k(k)
-        check_threads(threads)
         members, weights = self._find_rows(query.ids), np.array(query.weights)
         query = QuerySet(self._queries.ids_at(members.tolist()), query.weights).checked()
-        keeps_query = include_query or self.source_type != self.target_type
-        own = members[:0] if keeps_query else members
-        candidates = self.hin_.candidates(self.target_type, among=among, where=where)
-        excluded = self.excluded_rows(members, unless)
+        request = self._request(members, k, options)
+        k, candidates, excluded = request.k, request.candidates, request.excluded
+        own = members[:0] if request.keeps_query else members
         left_out = np.unique(np.concatenate([own, *excluded]))
-        wanted = k if diverse is None else self._check_diverse(diverse, zeros, k)
-        rows, scores = self.rank_set(members, weights, left_out, wanted, candidates)
-        if zeros and len(rows) < k:
+        rows, scores = self.rank_set(members, weights, left_out, request.wanted, candidates)
+        if request.zeros and len(rows) < k:
             allowed = self.set_scores(members, weights) == 0
             allowed[left_out] = False
             fill = np.flatnonzero(allowed if candidates is None else allowed & candidates)[: k - len(rows)]
             rows, scores = np.concatenate([rows, fill]), np.concatenate([scores, np.zeros(len(fill))])
-        if diverse is not None:
-            rows, scores = self._diversified(rows, scores, k, diverse)
+        if request.diverse is not None:
+            rows, scores = self._diversified(rows, scores, k, request.diverse)
         eligible = (
             len(self._targets) - len(own) if candidates is None else int(candidates.sum() - candidates[own].sum())
         )
         search = Search(
             self.metapath_text, self.name, self.exact, self._targets, self.target_type, eligible, k,
-            zeros, signed=self.is_signed or min(query.weights) < 0,
+            request.zeros, signed=self.is_signed or min(query.weights) < 0,
         )  # fmt: skip
         if excluded:
-            search = _less(search, np.setdiff1d(np.concatenate(excluded), own), candidates, unless)
+            search = _less(search, np.setdiff1d(np.concatenate(excluded), own), request)
         return Hits.of_rows(query, search, rows.tolist(), scores.tolist())
+
+    def _request(self, rows: Rows, k: int, options: SearchOptions) -> "_Request":
+        """Check the options of a search from some rows, and find what they leave out."""
+        for name in options:
+            if name not in SearchOptions.__annotations__:
+                known = ["k", "together", *SearchOptions.__annotations__]
+                hint = did_you_mean(name, known)
+                raise TypeError(f"top_k() got an unexpected keyword argument {name!r} (it takes {listed(known)}){hint}")
+        k, zeros, diverse = check_k(k), options.get("zeros", False), options.get("diverse")
+        threads, unless = options.get("threads"), options.get("unless", ())
+        check_threads(threads)
+        return _Request(
+            k=k,
+            wanted=k if diverse is None else self._check_diverse(diverse, zeros, k),
+            keeps_query=options.get("include_query", False) or self.source_type != self.target_type,
+            zeros=zeros,
+            candidates=self.hin_.candidates(
+                self.target_type, among=options.get("among"), where=options.get("where", ())
+            ),
+            excluded=self.excluded_rows(rows, unless),
+            unless=" or ".join(map(str, _metapath_list(unless))),
+            diverse=diverse,
+            threads=threads,
+        )
 
     # -- Filters of a search and of a join
     def excluded_rows(self, rows: Rows, unless: MetaPaths) -> list[Rows]:
@@ -510,11 +502,27 @@ def _metapath_list(unless: MetaPaths | None) -> list[str | MetaPath]:
     return list(unless)
 
 
-def _less(search: Search, excluded: Rows, candidates: Mask | None, unless: MetaPaths) -> Search:
+@dataclass(frozen=True)
+class _Request:
+    """What a search asks for, from its options."""
+
+    k: int
+    wanted: int
+    """How many targets to rank: more than k where diverse hits are chosen from them."""
+    keeps_query: bool
+    zeros: bool
+    candidates: Mask | None
+    excluded: list[Rows]
+    """The targets that ‹unless› leaves out for each query; empty without it."""
+    unless: str
+    diverse: float | None
+    threads: int | None
+
+
+def _less(search: Search, excluded: Rows, request: _Request) -> Search:
     """Return what a search says of itself when some targets are left out, the query not among them."""
-    count = len(excluded) if candidates is None else int(candidates[excluded].sum())
-    texts = _metapath_list(unless)
-    return search._replace(eligible=search.eligible - count, excluded=count, unless=" or ".join(map(str, texts)))
+    count = len(excluded) if request.candidates is None else int(request.candidates[excluded].sum())
+    return search._replace(eligible=search.eligible - count, excluded=count, unless=request.unless)
 
 
 def _each(ranking: Ranking) -> list[Ranking]:

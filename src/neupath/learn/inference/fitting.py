@@ -64,9 +64,25 @@ class Gram:
             + weights @ self.products[np.ix_(chosen, chosen)] @ weights
         )
 
-    def preference(self, columns: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        """Order sets of paths by their error and, where errors differ by rounding only, by their columns."""
-        return round(self.error(columns) / (self.of_scores or 1.0), 11), columns
+    def errors(self, sets: Sequence[tuple[int, ...]]) -> Floats:
+        """Return the error of each of some sets of equally many paths; shape (sets,).
+
+        They are solved together without bounds on the weights, and again by themselves where a weight is below 0.
+        """
+        chosen = np.array(sets)
+        products, with_scores = self.products[chosen[:, :, None], chosen[:, None, :]], self.with_scores[chosen]
+        ridge = 1e-13 * np.trace(products, axis1=1, axis2=2)
+        weights = np.linalg.solve(products + ridge[:, None, None] * np.eye(chosen.shape[1]), with_scores[:, :, None])
+        fitted = products @ weights - 2 * with_scores[:, :, None]
+        errors: Floats = self.of_scores + (weights * fitted).sum(axis=(1, 2))
+        for i in () if self.signed else np.flatnonzero((weights < 0).any(axis=(1, 2))).tolist():
+            errors[i] = self.error(sets[i])
+        return errors
+
+    def best_of(self, sets: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        """Return the set with the least error and, where errors differ by rounding only, with the first columns."""
+        relative = (self.errors(sets) / (self.of_scores or 1.0)).round(11).tolist()
+        return min(zip(relative, sets, strict=True))[1]
 
 
 # ---- Hypotheses ----------------------------------------------------------------------------------
@@ -243,7 +259,7 @@ def _grow(gram: Gram, useful: list[int], most: int) -> Iterator[tuple[int, ...]]
         options = [tuple(sorted((*chosen, p))) for p in _promising(gram, chosen, useful)]
         if not options:
             return
-        chosen = _swapped(gram, min(options, key=gram.preference), useful)
+        chosen = _swapped(gram, gram.best_of(options), useful)
         yield chosen
 
 
@@ -258,7 +274,7 @@ def promising_columns(table: FeatureTable, measure: str) -> list[int]:
         if not options:
             break
         seen |= dict.fromkeys(options[:6])
-        chosen = min((tuple(sorted((*chosen, p))) for p in options), key=gram.preference)
+        chosen = gram.best_of([tuple(sorted((*chosen, p))) for p in options])
     return list(seen)
 
 
@@ -278,12 +294,11 @@ def _swapped(gram: Gram, columns: tuple[int, ...], useful: list[int]) -> tuple[i
         improved = False
         for out in best:
             rest = tuple(p for p in best if p != out)
-            for p in _promising(gram, rest, useful):
-                option = tuple(sorted((*rest, p)))
-                if option != best and gram.error(option) < error * (1 - 1e-6) - 1e-15:
-                    best, error, improved = option, gram.error(option), True
-                    break
-            if improved:
+            options = [tuple(sorted((*rest, p))) for p in _promising(gram, rest, useful)]
+            errors = gram.errors(options) if options else np.zeros(0)
+            lower = np.flatnonzero(errors < error * (1 - 1e-6) - 1e-15)
+            if len(lower):
+                best, error, improved = options[lower[0]], float(errors[lower[0]]), True
                 break
     return best
 

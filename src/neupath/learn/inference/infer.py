@@ -11,6 +11,7 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from neupath._runtime.progress import Progress, no_progress
+from neupath._runtime.resources import one_blas_thread
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import SearchOptions
 from neupath.errors import QueryError, listed
@@ -229,6 +230,7 @@ _LONGEST = 20
 _LARGEST_LABEL = 1e12
 
 
+@one_blas_thread()
 def infer(
     hin: HIN,
     pairs: Any,
@@ -302,6 +304,7 @@ def infer(
     return fit.explain_scores(labels, best, compared) if best.exact else fit.loosened(best).explain_scores(labels)
 
 
+@one_blas_thread()
 def infer_scorer(hin: HIN, pairs: Pairs, *, max_length: int, budget: int = BUDGET, seed: int = 0) -> Combination:
     """Return the search that labels mean, as `infer` does, without the evidence for it."""
     measures = _measures_for(pairs, _check_measures(None))
