@@ -12,8 +12,9 @@ T = TypeVar("T")
 
 def wait_until(condition: Callable[[], T], reason: str, patience: float = PATIENCE) -> T:
     """Call a condition until it is true, and return what it returned; fail with a reason when patience has run out."""
-    give_up = monotonic() + patience
+    give_up, pause = monotonic() + patience, 0.01
     while not (result := condition()):
         assert monotonic() < give_up, f"waited {patience:g} seconds: {reason}"
-        sleep(0.01)
+        sleep(pause)
+        pause = min(1.2 * pause, 0.25)  # asking takes processor time, too
     return result
