@@ -5,7 +5,7 @@ examples of similar pairs alone. All become `Pairs`: rows, one score per pair, a
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -269,42 +269,38 @@ def _check_ends(pairs: _NamedPairs, number: int) -> None:
 
 
 def _read_score(pairs: _NamedPairs, number: int, score: Any) -> float:
-    try:
-        value = parse_score(score)
-    except (TypeError, ValueError):
-        value = math.nan
+    value = _as_number(score, parse_score)
     if not math.isfinite(value):
-        given = "no score" if score is None or score == "" else f"the score {score!r}"
-        raise QueryError(
-            f"{pairs.describe(number)} has {given}; scores are finite numbers, or words such as yes and no"
-        )
+        raise _bad_field(pairs, number, "score", score, "scores are finite numbers, or words such as yes and no")
     return value
 
 
 def _read_rank(pairs: _NamedPairs, number: int, rank: Any) -> float:
-    try:
-        value = float(rank)
-    except (TypeError, ValueError):
-        value = math.nan
+    value = _as_number(rank, float)
     if not (math.isfinite(value) and value >= 1 and value == int(value)):
-        given = "no rank" if rank is None or rank == "" else f"the rank {rank!r}"
-        raise QueryError(
-            f"{pairs.describe(number)} has {given}; ranks are 1 for the most similar target, then 2 and so on"
-        )
+        rule = "ranks are 1 for the most similar target, then 2 and so on"
+        raise _bad_field(pairs, number, "rank", rank, rule)
     return value
 
 
 def _read_weight(pairs: _NamedPairs, number: int, weight: Any) -> float:
-    try:
-        value = float(weight)
-    except (TypeError, ValueError):
-        value = math.nan
+    value = _as_number(weight, float)
     if not 0 < value < math.inf:
-        given = "no weight" if weight is None or weight == "" else f"the weight {weight!r}"
-        raise QueryError(
-            f"{pairs.describe(number)} has {given}; a weight says how much a label counts, and is more than 0"
-        )
+        rule = "a weight says how much a label counts, and is more than 0"
+        raise _bad_field(pairs, number, "weight", weight, rule)
     return value
+
+
+def _as_number(given: Any, parse: Callable[[Any], float]) -> float:
+    try:
+        return parse(given)
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _bad_field(pairs: _NamedPairs, number: int, field: str, given: Any, rule: str) -> QueryError:
+    has = f"no {field}" if given is None or given == "" else f"the {field} {given!r}"
+    return QueryError(f"{pairs.describe(number)} has {has}; {rule}")
 
 
 def parse_score(score: Any) -> float:
