@@ -124,6 +124,7 @@ function Page({ page, state, served, schema, types, isNarrow }) {
       key={state.graph}
       state={state}
       graphs={served.graphs}
+      models={served.models}
       schema={schema.data}
       types={types}
       isNarrow={isNarrow}

@@ -48,6 +48,12 @@ export async function post(path, content = {}, signal = undefined) {
   return (await send(`/api${path}`, { signal, method: "POST", body: JSON.stringify(content), headers })).json();
 }
 
+/** POST, and return the answer as a file of the media type that is asked for. */
+export async function postForFile(path, content, accept) {
+  const headers = { "Content-Type": "application/json", Accept: accept };
+  return (await send(`/api${path}`, { method: "POST", body: JSON.stringify(content), headers })).blob();
+}
+
 export async function getFile(path) {
   return (await send(`/api${path}`, {})).blob();
 }
