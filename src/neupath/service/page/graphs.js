@@ -1,8 +1,20 @@
 // What the page asks of a graph: meta-paths, searches and explanations.
 
 import { get, getCached, graphPath, post } from "./requests.js";
+import { notify } from "./store.js";
 
 const LEAST_HITS = 100; // hits to count ties and draw the histogram from, whatever is listed
+
+let servedVersion = 0;
+
+/** The key of what the service serves; it changes with `refreshServed`. */
+export const servedKey = () => ["served", servedVersion];
+
+/** Read again what is served, since a job has made a model. */
+export function refreshServed() {
+  servedVersion += 1;
+  notify();
+}
 
 /** Read the graphs, measures and models of the service. */
 export async function readServed() {

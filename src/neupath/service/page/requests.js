@@ -204,7 +204,7 @@ async function* followJob(job, signal) {
   }
 }
 
-/** Start a job, report its state while it runs, and return its result. */
+/** Start a job, report its state while it runs, and return its result and the job. */
 export async function runJob(request, onState, signal) {
   let latest = await post("/jobs", request, signal);
   for await (const job of followJob(latest, signal)) {
@@ -213,7 +213,7 @@ export async function runJob(request, onState, signal) {
   }
   if (latest.state === "cancelled") throw new Error("The job was cancelled.");
   if (latest.state === "failed") throw new Error(latest.error);
-  return get(`/jobs/${latest.id}/result`, {}, signal);
+  return { result: await get(`/jobs/${latest.id}/result`, {}, signal), job: latest };
 }
 
 /** Yield the events of a job as {event, data} until it ends; reconnect if the connection breaks. */

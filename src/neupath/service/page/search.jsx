@@ -15,6 +15,7 @@ import { atNode, change, isSaved, linkTo, meaningOf, remember, saveSearch, unsav
 import {
   announce,
   article,
+  capital,
   count,
   isolated,
   labelOf,
@@ -227,8 +228,6 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
     </div>
   );
 }
-
-const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
 
 /** The hit that is explained; a link may name a node that is not among the hits, whose absence is then explained. */
 function chosenHit(state, sides, targetType) {
