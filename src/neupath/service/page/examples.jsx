@@ -458,13 +458,13 @@ function Inferred({ state, type, pairs }) {
 }
 
 // ---- Training -------------------------------------------------------------------------------------
-const BUDGETS = { 60: "1 minute", 300: "5 minutes", 600: "10 minutes", 3600: "1 hour" };
+const BUDGETS = { "": "as long as needed, up to 10 minutes", 60: "1 minute", 300: "5 minutes", 3600: "1 hour" };
 
 /** Train a model on pairs, as a job of the service, and search by it. */
 function TrainModel({ state, type, pairs }) {
-  const [budget, setBudget] = useState(300);
+  const [budget, setBudget] = useState("");
   const { pairs: labels, node_type } = inferBody(type, pairs, 0);
-  const request = { kind: "train", graph: state.graph, pairs: labels, node_type, budget };
+  const request = { kind: "train", graph: state.graph, pairs: labels, node_type, budget: Number(budget) || null };
   return (
     <div class="train">
       <h3>Train a model</h3>
@@ -473,8 +473,8 @@ function TrainModel({ state, type, pairs }) {
         more, and goes on as a job when you leave this page.
       </p>
       <label class="small">
-        Take about{" "}
-        <select value={String(budget)} onChange={(event) => setBudget(Number(event.target.value))}>
+        Take{" "}
+        <select value={budget} onChange={(event) => setBudget(event.target.value)}>
           {Object.entries(BUDGETS).map(([seconds, words]) => (
             <option key={seconds} value={seconds}>
               {words}

@@ -72,11 +72,10 @@ function SimilarCards({ answer, type }) {
 
 function SimilarCard({ card, query }) {
   const words = metapathWords(card.metapath, card.node_types);
-  const all = `${card.more ? "more than " : ""}${count(card.targets, "hit")}`;
-  const tied =
-    card.ties > 1
-      ? `, ${card.ties === card.targets ? "all" : count(card.ties)} tie at ${score(card.hits[0].score)}`
-      : "";
+  const all = card.more ? `${count(card.targets)} or more hits` : count(card.targets, "hit");
+  const isAll = card.ties === card.targets;
+  const ties = isAll ? (card.more ? `${count(card.ties)} or more` : "all") : count(card.ties);
+  const tied = card.ties > 1 ? `, ${ties} tie at ${score(card.hits[0].score)}` : "";
   return (
     <li class="card">
       <h3>

@@ -107,7 +107,8 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
   const targetType = a.types.at(-1) ?? type;
   const title = `${targetType ? capital(pluralOf(shown(targetType, 40))) : "Nodes"} like ${membersWords(nodes)} by ${words}`;
   const own = { ...state, queryType: type, target: null, group: null, by: null };
-  const isSearched = a.data !== null && !a.isStale && isKnown;
+  const isNamed = !a.meaning?.metapath || a.types.length > 0; // before, the title has the meta-path instead of its words
+  const isSearched = a.data !== null && !a.isStale && isKnown && isNamed;
   useEffect(() => {
     if (isSearched) remember(title, own);
   }, [isSearched && title]);
@@ -214,6 +215,8 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
             queries={nodes}
             target={chosen}
             k={state.k}
+            version={sides[state.side]?.data?.version}
+            rankAgain={sides[state.side]?.retry}
           />
         )}
         {chosen && chosenMeaning?.whole && (

@@ -12,7 +12,7 @@ import { announce, Bar, count, labelOf, percent, pluralOf, Problem, score, shown
 const DRAWN = 10;
 
 /** The explanation of one hit. `subject` has the graph, the meaning, the query, the target and how the list looks. */
-export function Why({ state, meaning, types, queries, target, k }) {
+export function Why({ state, meaning, types, queries, target, k, version, rankAgain }) {
   const { graph, queryType, by } = state;
   const ids = queries.map((one) => one.id);
   const key = [graph, meaning, ids, target.id, by, k];
@@ -56,6 +56,16 @@ export function Why({ state, meaning, types, queries, target, k }) {
       </div>
       {error && <Problem error={error} retry={retry} />}
       {isLoading && !why && <Waiting text="Finding the paths" />}
+      {why && version !== undefined && why.version !== version && (
+        <div class="problem changed" role="alert">
+          <p>
+            The graph has changed: the list is of version {version}, this explanation of version {why.version}.
+          </p>
+          <button type="button" onClick={rankAgain}>
+            Rank again
+          </button>
+        </div>
+      )}
       {why && (
         <Explanation why={why} state={state} types={types} meaning={meaning} queries={queries} target={target} k={k} />
       )}
