@@ -1,4 +1,4 @@
-"""The explorer by keyboard alone, to a screen reader, with odd names, in two tabs, and while the service is restarted."""
+"""The explorer by keyboard alone, to a screen reader, with odd names, in two tabs, at a service that restarts."""
 
 import csv
 import io

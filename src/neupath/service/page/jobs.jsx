@@ -123,7 +123,7 @@ export function JobsPage() {
           No jobs yet. A search offers “every node” as a job, an explanation “what if”, and Examples trains models.
         </p>
       )}
-      <ul class="job-list">
+      <ul class={jobs?.length ? "job-list" : ""}>
         {[...(jobs ?? [])].reverse().map((job) => (
           <li key={job.id} class={`job ${job.state}`}>
             <div class="grow">

@@ -114,7 +114,7 @@ function MapPicture({ placed, width, height, state, hits, colour }) {
               <title>{`${labelOf(edge.source)} and ${labelOf(edge.target)}: ${score(edge.score)}`}</title>
             </line>
           ))}
-          {spots.map((spot) => (
+          {[...spots].reverse().map((spot) => (
             <g
               key={spot.place}
               role="button"

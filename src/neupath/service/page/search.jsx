@@ -122,6 +122,7 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
     <div class={`search-page ${chosen ? "explaining" : ""} ${compare ? "comparing" : ""}`}>
       <SearchHead
         title={title}
+        isSearched={isSearched}
         savedTitle={[title, ...state.where, ...state.unless.map((path) => `not by ${path}`)].join(", ")}
         own={own}
         state={state}
@@ -285,7 +286,7 @@ function addMember(state, node) {
 }
 
 /** Keep a search in this browser, under its title, or forget it. */
-function SaveButton({ title, own }) {
+function SaveButton({ title, own, isReady }) {
   const saved = isSaved(own);
   const toggle = () => {
     if (saved) unsaveSearch(own);
@@ -293,13 +294,26 @@ function SaveButton({ title, own }) {
     announce(saved ? "no longer saved" : "saved; the first page lists it");
   };
   return (
-    <button type="button" id="save" aria-pressed={saved} onClick={toggle}>
+    <button type="button" id="save" aria-pressed={saved} disabled={!isReady && !saved} onClick={toggle}>
       {saved ? "★ Saved" : "☆ Save"}
     </button>
   );
 }
 
-function SearchHead({ title, savedTitle, own, state, nodes, type, types, words, side, served, targetType }) {
+function SearchHead({
+  title,
+  isSearched,
+  savedTitle,
+  own,
+  state,
+  nodes,
+  type,
+  types,
+  words,
+  side,
+  served,
+  targetType,
+}) {
   const { compare, build } = state;
   const listed = nodes.length > 3 ? nodes.slice(0, 2) : nodes;
   const others = nodes.length - listed.length;
@@ -362,7 +376,7 @@ function SearchHead({ title, savedTitle, own, state, nodes, type, types, words, 
         >
           Map
         </button>
-        <SaveButton title={savedTitle} own={own} />
+        <SaveButton title={savedTitle} own={own} isReady={isSearched} />
         <ShareMenu
           state={state}
           meaning={side.meaning}
