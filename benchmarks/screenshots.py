@@ -72,6 +72,7 @@ DOCS: list[tuple[str, str, str, Scheme]] = [
     ("explorer-landing", "landing", "desktop", "light"),
     ("explorer-node", "node", "desktop", "light"),
     ("explorer-desktop-light", "why", "desktop", "light"),
+    ("explorer-set", "set", "desktop", "light"),
     ("explorer-desktop-dark", "compare", "desktop", "dark"),
     ("explorer-by-example", "marks", "desktop", "light"),
     ("explorer-phone-light", "search", "phone", "light"),

@@ -83,7 +83,10 @@ function partsOf(why) {
 
 function Explanation({ why, state, types, meaning, queries, target, k }) {
   const parts = partsOf(why);
-  const standing = why.rank ? `rank ${count(why.rank)} of ${count(why.targets)}` : null;
+  const isFiltered = state.where.length + state.unless.length > 0;
+  const standing = why.rank
+    ? `rank ${count(why.rank)} of ${count(why.targets)}${isFiltered ? " before filters" : ""}`
+    : null;
   return (
     <div id="why-body">
       <p class="summary">{shown(why.summary ?? parts[0].summary ?? "", 600)}</p>
