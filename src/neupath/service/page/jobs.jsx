@@ -41,7 +41,7 @@ function JobProgress({ job }) {
 
 /** A button that runs a job and shows what comes of it, in its place. */
 export function JobRun({ request, label, children, onResult = null, isMain = false }) {
-  const [run, setRun] = useState({ job: null, result: null, error: null, isRunning: false }); // its latest state
+  const [run, setRun] = useState({ job: null, result: null, error: null, isRunning: false });
   const controller = useRef(null);
   const running = useRef(null);
   const leave = () => {
