@@ -8,12 +8,13 @@ import argparse
 import io
 import json
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 from explorer import PATIENCE, open_browser, serve
 
 import neupath as npth
+from neupath.client import Client
 
 SEARCH = {"g": "stdlib", "p": "class-method-class", "q": "argparse.ArgumentParser", "qt": "class"}
 PAIRS = [["optparse.OptionParser", 1], ["optparse.OptionGroup", 1], ["argparse.Action", 0], ["csv.DictReader", 0]]
@@ -23,6 +24,20 @@ VIEWS: dict[str, tuple[dict[str, str], str]] = {
     "node": ({"g": "stdlib", "q": SEARCH["q"], "qt": "class"}, ".card"),
     "search": (SEARCH, ".hit"),
     "why": (SEARCH | {"t": "optparse.OptionParser", "group": "method:parse_args"}, ".paths .spot"),
+    "set": (
+        SEARCH
+        | {
+            "with": '["optparse.OptionParser"]',
+            "unless": '["class-module-class"]',
+            "t": "urllib.request.OpenerDirector",
+        },
+        "#why .weights",
+    ),
+    "filters": (SEARCH | {"t": "optparse.OptionParser"}, "#why .group"),
+    "export": (SEARCH, ".hit"),
+    "neighbourhood": ({"g": "stdlib", "q": SEARCH["q"], "qt": "class"}, ".card"),
+    "saved": (SEARCH, ".hit"),
+    "reference": ({}, ".call"),
     "meaning": (SEARCH | {"build": "1"}, ".builder .schema"),
     "compare": (SEARCH | {"vs": "1", "p2": "class-method-class", "m2": "pcrw"}, "#hits-b .hit"),
     "map": (SEARCH | {"show": "map", "k": "20"}, ".hit-map .spot"),
@@ -32,14 +47,32 @@ VIEWS: dict[str, tuple[dict[str, str], str]] = {
         SEARCH | {"v": "relate", "t": "optparse.OptionParser", "tt": "class"},
         ".related",
     ),
-    "jobs": ({"g": "stdlib", "v": "jobs"}, ".jobs"),
+    "jobs": ({"g": "stdlib", "v": "jobs"}, ".job.done >> nth=1"),
 }
+CLICKS = {
+    "filters": [".filters summary"],
+    "export": ["#share"],
+    "neighbourhood": ["button:text('Draw its neighbourhood')", ".neighbourhood .spot[data-id=parse_args]"],
+    "saved": ["#save", ".logo"],
+    "reference": [".call summary"],
+}
+"""What to click in a view before its picture is taken."""
+AFTERWARDS = {"neighbourhood": ".neighbourhood [data-id='optparse.OptionParser']", "saved": ".starter"}
+"""What to wait for after the clicks."""
+JOBS: list[dict[str, Any]] = [
+    {"kind": "join", "graph": "stdlib", "metapath": SEARCH["p"], "k": 3},
+    {
+        "kind": "train", "graph": "stdlib", "node_type": "class",
+        "pairs": [{"query": SEARCH["q"], "target": target, "score": score} for target, score in PAIRS],
+    },
+]  # fmt: skip
 SIZES = {"desktop": (1280, 900), "phone": (390, 844)}
 Scheme = Literal["light", "dark"]
 DOCS: list[tuple[str, str, str, Scheme]] = [
     ("explorer-landing", "landing", "desktop", "light"),
     ("explorer-node", "node", "desktop", "light"),
     ("explorer-desktop-light", "why", "desktop", "light"),
+    ("explorer-set", "set", "desktop", "light"),
     ("explorer-desktop-dark", "compare", "desktop", "dark"),
     ("explorer-by-example", "marks", "desktop", "light"),
     ("explorer-phone-light", "search", "phone", "light"),
@@ -58,10 +91,14 @@ def take(url: str, pictures: list[tuple[str, str, str, Scheme]], out: Path) -> N
                 viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
             )
             page.set_default_timeout(PATIENCE)
-            page.goto(f"{url}/#{urlencode(words)}")
+            page.goto(f"{url}/{'docs' if view == 'reference' else ''}#{urlencode(words)}")
             page.locator(awaited).first.wait_for()
+            for selector in CLICKS.get(view, []):
+                page.locator(selector).first.click()
+            page.locator(AFTERWARDS.get(view, "h1")).first.wait_for()
             page.wait_for_load_state("networkidle")
-            page.evaluate("scrollTo(0, 0)")
+            if view not in CLICKS:
+                page.evaluate("scrollTo(0, 0)")
             target = out / f"{name}.png"
             save(page.screenshot(), target)
             page.close()
@@ -81,6 +118,9 @@ def main() -> None:
     parser.add_argument("--all", action="store_true")
     arguments = parser.parse_args()
     with serve({"stdlib": npth.load("stdlib")}) as url:
+        with Client(url) as client:
+            for job in JOBS if arguments.all else []:
+                client.start(**job)
         take(url, ALL if arguments.all else DOCS, arguments.out)
 
 

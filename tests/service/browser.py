@@ -81,6 +81,27 @@ class Explorer:
         self.at(selector, **options).first.click()
         self.actions += 1
 
+    def tab_to(self, selector: str, key: str = "Tab") -> None:
+        """Press Tab, or Shift+Tab, until an element has the focus."""
+        for _ in range(100):
+            self.page.keyboard.press(key)
+            if self.page.evaluate("(selector) => document.activeElement.matches(selector)", selector):
+                return
+        pytest.fail(f"{key} does not reach {selector}")
+
+    def enter(self, selector: str, key: str = "Tab") -> None:
+        """Go to an element by the keyboard and press Enter there: one action."""
+        self.tab_to(selector, key)
+        self.page.keyboard.press("Enter")
+        self.actions += 1
+
+    def type_in_box(self, text: str) -> None:
+        """Go to the box by its key, type, and choose what is found first: one action."""
+        self.page.keyboard.press("/")
+        self.page.keyboard.type(text)
+        self.page.keyboard.press("Enter")
+        self.actions += 1
+
     def hits(self, side: str = "a") -> list[str]:
         """The ids of the hits, in their order, once there are some."""
         expect(self.at(f"#hits-{side} .hit").first).to_be_visible()

@@ -107,11 +107,12 @@ def start_service(
     graphs: Mapping[str, HIN | LiveStore],
     token: str | None = None,
     models: dict[str, Path] | None = None,
+    port: int = 0,
     **limits: Any,
 ) -> Running:
     served = {n: StoreHandle(n, g) if isinstance(g, LiveStore) else GraphHandle(n, g) for n, g in graphs.items()}
     service = make_service(served, models or {}, state, Limits(**TIME_LIMITS | limits))
-    bound = bind("127.0.0.1", 0)
+    bound = bind("127.0.0.1", port)
     url = address_of(bound)
     started = Event()
     server = make_server(make_app(service, token, allowed_hosts("127.0.0.1")), service, started.set)

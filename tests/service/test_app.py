@@ -9,6 +9,7 @@ from urllib.parse import quote
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 import neupath as npth
@@ -252,7 +253,7 @@ def test_many_pairs_need_a_job(running: Running) -> None:
     assert "start a job" in response.json()["error"]
 
 
-def test_accept_selects_json_arrow_or_csv(running: Running) -> None:
+def test_accept_selects_json_arrow_parquet_or_csv(running: Running) -> None:
     request = {"queries": ["Mike", "Mary"], "metapath": "APVPA", "k": 2}
     hits = npth.PathSim("APVPA").fit(npth.load("toy")).top_k(["Mike", "Mary"], 2)
     rows = [(hit_list.query, hit.rank, hit.id, hit.score) for hit_list in hits for hit in hit_list]
@@ -260,7 +261,14 @@ def test_accept_selects_json_arrow_or_csv(running: Running) -> None:
     assert arrow.headers["content-type"] == "application/vnd.apache.arrow.stream"
     text = running.post("/api/graphs/toy/search", request, headers={"accept": "text/csv"})
     assert text.headers["content-type"] == "text/csv; charset=utf-8"
-    for table in (pa.ipc.open_stream(arrow.content).read_all(), pa.csv.read_csv(io.BytesIO(text.content))):
+    file = running.post("/api/graphs/toy/search", request, headers={"accept": "application/vnd.apache.parquet"})
+    assert file.headers["content-type"] == "application/vnd.apache.parquet"
+    parquet = pa.parquet.read_table(io.BytesIO(file.content))
+    origin = json.loads(parquet.schema.metadata[b"neupath"])
+    assert origin.pop("time").endswith("+00:00")
+    assert origin == {"graph": "toy", "metapath": PATH, "measure": "pathsim", "k": 2}
+    arrow_table = pa.ipc.open_stream(arrow.content).read_all()
+    for table in (arrow_table, parquet, pa.csv.read_csv(io.BytesIO(text.content))):
         assert list(zip(*(table[name].to_pylist() for name in ("query", "rank", "id", "score")), strict=True)) == rows
     one = running.get("/api/graphs/toy/search?query=Mike&metapath=APVPA", headers={"accept": "text/csv"})
     assert one.text.splitlines()[1] == '"Mike",1,"Bob",,1'

@@ -3,16 +3,20 @@
 import csv
 import io
 import json
+import shlex
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
+from neupath.cli import main
 from tests.service.browser import MIKE, PARSER, Browser, Explorer, Route, expect, explore, needs_chromium
 from tests.service.conftest import Running, Start, start_service
 
@@ -165,7 +169,18 @@ def test_a_node_shows_its_neighbours_and_leads_to_them(explorer: Explorer) -> No
     explorer.see(".links dt").to_have_text(["3 papers -writes->"])
     explorer.at("button", has_text="Draw its neighbourhood").click()
     explorer.see(".neighbourhood .spot").to_have_count(4)
-    explorer.at(".links a", has_text="Mike-SIGMOD-1").click()
+    explorer.at(".neighbourhood .spot[data-id='Mike-SIGMOD-1']").click()
+    explorer.see(".neighbourhood .spot").to_have_count(5)
+    explorer.see("#live").to_have_text("1 more neighbour of Mike-SIGMOD-1 drawn")
+    explorer.at(".neighbourhood .spot[data-id=SIGMOD]").focus()
+    explorer.page.keyboard.press("Enter")
+    explorer.see(".neighbourhood .spot").to_have_count(5 + 10)  # of the 12 that were asked for, two were there
+    explorer.see(".neighbourhood figcaption").to_contain_text("venue SIGMOD")
+    explorer.page.keyboard.press("Enter")
+    explorer.see(".neighbourhood .spot").to_have_count(5)
+    explorer.at(".neighbourhood .spot[data-id='Mike-SIGMOD-1']").click()
+    explorer.see(".neighbourhood .spot").to_have_count(4)
+    explorer.at(".neighbourhood a", has_text="Search from here").click()
     explorer.see("#node-title").to_have_text("Mike-SIGMOD-1")
     explorer.at(".links a", has_text="SIGMOD").last.click()
     explorer.see("#node-title").to_have_text("SIGMOD")
@@ -328,6 +343,111 @@ def test_a_measure_over_the_whole_graph_needs_no_meta_path(explorer: Explorer, e
     explorer.see("#why").to_contain_text("there are no paths to show")
 
 
+# ---- Several nodes as one query ------------------------------------------------------------------
+def test_hits_are_added_to_the_query_and_removed(explorer: Explorer, explored: Running, browser: Browser) -> None:
+    explorer.open(**MIKE)
+    explorer.hits()
+    explorer.hit("Mary").locator(".add").click()
+    explorer.see("#search-title").to_have_text("Authors like Mike and Mary by venues of their papers")
+    body = {"queries": ["Mike", "Mary"], "together": True, "metapath": MIKE["p"]}
+    answer = explored.post("/api/graphs/toy/search", body).json()[0]
+    explorer.see("#hits-a .hit").to_have_count(len(answer["hits"]))
+    assert explorer.hits() == [hit["id"] for hit in answer["hits"]]
+    explorer.see("#live").to_contain_text("Mary is now part of the query")
+    explorer.hit("Bob").locator(".open").click()
+    explorer.see("#why-title").to_have_text("2 nodes and Bob")
+    why = explored.post("/api/graphs/toy/explain", {k: body[k] for k in ("queries", "metapath")} | {"target": "Bob"})
+    explorer.see("#why .summary").to_have_text(why.json()["summary"])
+    explorer.see("#why .weights .score").to_have_text(["56 %", "44 %"])
+    explorer.see("#why .paths .spot").to_have_count(10)  # paths of both members
+    with explore(browser, explored.url) as other:
+        other.page.goto(explorer.page.url)
+        assert other.hits() == explorer.hits()
+        other.see(".member").to_have_text(["Mike ✕", "Mary ✕"])
+    explorer.hit("Ann").locator(".open").click(modifiers=["Control"])
+    explorer.see(".member").to_have_count(3)
+    explorer.look_up("jim", "#add-member")
+    explorer.see("#search-title").to_have_text("Authors like Mike, Mary and 2 others by venues of their papers")
+    explorer.at("#map").click()
+    explorer.see(".hit-map .spot").to_have_count(5)
+    explorer.at("#map").click()
+    for name in ("Mike", "Ann", "Jim"):
+        explorer.at(f".member[data-id={name}]").click()
+    explorer.see(".members").to_have_count(0)
+    explorer.see("#search-title").to_have_text("Authors like Mary by venues of their papers")
+
+
+def test_hits_related_otherwise_are_left_out(browser: Browser, explored: Running) -> None:
+    with explore(browser, explored.url, permissions=["clipboard-read", "clipboard-write"]) as explorer:
+        explorer.open(**PARSER | {"with": '["optparse.OptionParser"]'})
+        explorer.hits()
+        explorer.at(".filters summary").click()
+        explorer.see("#unless-options option").not_to_have_count(0)
+        explorer.at("#unless").fill("class-module-class")
+        explorer.at("#unless").press("Enter")
+        explorer.see(".conditions .chip").to_have_text("not by class-module-class ✕")
+        queries = [PARSER["q"], "optparse.OptionParser"]
+        body = {"queries": queries, "together": True, "metapath": PARSER["p"], "unless": ["class-module-class"]}
+        answer = explored.post("/api/graphs/stdlib/search", body).json()[0]
+        expect(explorer.at("#hits-a .hit").first).to_have_attribute("data-id", answer["hits"][0]["id"])
+        ids = explorer.hits()
+        assert ids == [hit["id"] for hit in answer["hits"]]
+        explorer.at("#share").click()
+        explorer.at(".copy-code[data-what='command line']").click()
+        explorer.see("#share-panel > [role=status]").to_have_text("Copied command line.")
+        line = explorer.page.evaluate("navigator.clipboard.readText()")
+        assert printed(line) == ids
+        explorer.at(".copy-code[data-what=Python]").click()
+        explorer.see("#share-panel > [role=status]").to_have_text("Copied Python.")
+        names: dict[str, object] = {}
+        text = explorer.page.evaluate("navigator.clipboard.readText()")
+        exec(text.replace("\nClient(", "\nclient = Client(").replace(").search(", ")\nhits = client.search("), names)
+        assert [str(hit.id) for hit in names["hits"]] == ids  # type: ignore[attr-defined]
+        names["client"].close()  # type: ignore[attr-defined]
+        with explorer.page.expect_download() as file:
+            explorer.at("#parquet").click()
+        table = pq.read_table(Path(file.value.path()))
+        assert table["id"].to_pylist() == ids
+        origin = json.loads(table.schema.metadata[b"neupath"])
+        assert origin["graph"] == "stdlib"
+        assert origin["unless"] == ["class-module-class"]
+        explorer.page.keyboard.press("Escape")
+        explorer.at(".conditions .chip").click()
+        del body["unless"]
+        best = explored.post("/api/graphs/stdlib/search", body).json()[0]["hits"][0]["id"]
+        assert best not in ids
+        explorer.see(f"#hits-a .hit[data-id='{best}']").to_have_count(1)
+
+
+def printed(line: str) -> list[str]:
+    """Run a command line in this process; return the ids of the hits that it prints."""
+    output = io.StringIO()
+    with redirect_stdout(output), pytest.raises(SystemExit):
+        main([*shlex.split(line)[1:], "--json"])
+    return [str(hit["id"]) for hit in json.loads(output.getvalue())["hits"]]
+
+
+def test_searches_are_saved_by_their_words(explorer: Explorer) -> None:
+    explorer.open(**PARSER | {"where": '["name ~ parser"]', "unless": '["class-module-class"]'})
+    explorer.at("#save").click()
+    explorer.see("#save").to_have_text("★ Saved")
+    words = "Classes like ArgumentParser by shared methods, name ~ parser, not by class-module-class"
+    other = explorer.page.context.new_page()
+    other.goto(f"{explorer.url}/#g=stdlib")
+    expect(other.locator(".saved a")).to_have_text([words])
+    explorer.at(".logo").click()
+    explorer.at(".saved a").click()
+    explorer.see("#search-title").to_contain_text("ArgumentParser")
+    assert "unless=" in explorer.page.url
+    explorer.at("#save").click()
+    explorer.see("#save").to_have_text("☆ Save")
+    expect(other.locator(".saved")).to_have_count(0)  # two tabs share them
+    explorer.at("#save").click()
+    other.locator(".saved .remove").click()
+    explorer.see("#save").to_have_text("☆ Save")
+    explorer.see(".hit").not_to_have_count(0)
+
+
 # ---- Filters, map, exports, addresses ------------------------------------------------------------
 def films() -> HIN:
     """Ten films of one genre, half of them of each country, and 25 more types with 60 relations among them."""
@@ -400,8 +520,8 @@ def test_hits_are_filtered_by_attributes(browser: Browser, shelf: Running) -> No
         explorer.at(".filters summary").click()
         explorer.at(".facets .chip", has_text="Korea").click()
         explorer.see("#found").to_contain_text("4 hits")
-        explorer.at("#condition").fill("year >= 2006")
-        explorer.at("#condition").press("Enter")
+        explorer.at("#where").fill("year >= 2006")
+        explorer.at("#where").press("Enter")
         explorer.see("#found").to_contain_text("2 hits")
         assert explorer.hits() == ["6", "8"]
         explorer.at(".conditions .chip").first.click()

@@ -103,7 +103,37 @@ def test_a_job_is_watched_and_cancelled(browser: Browser, start: Start) -> None:
         explorer.see(".job-progress p").to_have_text("waiting for its turn …")
         explorer.at(".cancel").click()
         explorer.see("#inferred .problem").to_have_text("The job was cancelled.")
-        assert [job["state"] for job in served.get("/api/jobs").json()] == ["cancelled"]
+        explorer.at(".train button", has_text="Train on 4 pairs").click()
+        explorer.see(".train .job-progress p").to_have_text("waiting for its turn …")
+        explorer.at(".train .cancel").click()
+        explorer.see(".train .problem").to_have_text("The job was cancelled.")
+        assert [job["state"] for job in served.get("/api/jobs").json()] == ["cancelled"] * 2
+
+
+def test_a_model_is_trained_and_searched_by(browser: Browser, start: Start) -> None:
+    served = start()
+    with explore(browser, served.url) as explorer:
+        explorer.open(**LABELLED)
+        explorer.at(".train button").click()
+        explorer.see(".trained").to_contain_text("Kept: infer. 4 labels of 2 queries: too few to train a model on")
+        (job,) = served.get("/api/jobs").json()
+        explorer.at("#search-model").click()
+        explorer.see("#measure-a").to_have_value(f"model:{job['id']}")
+        answer = served.get(f"/api/graphs/toy/search?query=Mike&model={job['id']}").json()
+        assert explorer.hits() == [hit["id"] for hit in answer["hits"]]
+        explorer.at("nav a", has_text="Jobs").click()
+        explorer.at(".job a", has_text="Search by it").click()
+        explorer.see(".landing").to_contain_text(f"By the model {job['id']}: choose the author to start from.")
+        explorer.look_up("mary")
+        explorer.see("#search-title").to_have_text(f"Authors like Mary by the model {job['id']}")
+
+
+def test_the_page_says_where_no_jobs_are_taken(browser: Browser, start: Start) -> None:
+    with explore(browser, start(waiting_jobs=0).url) as explorer:
+        explorer.open(**LABELLED)
+        explorer.at(".train button").click()
+        explorer.see(".train .problem").to_contain_text("this service takes no jobs")
+        explorer.complaints.clear()  # a browser logs every 403
 
 
 def test_a_link_with_a_job_that_is_gone_still_works(explorer: Explorer) -> None:

@@ -111,6 +111,7 @@ VIEWS = {
     "node": ({"g": "toy", "q": "Mike", "qt": "author"}, ".card"),
     "why": (MIKE | {"t": "Mary", "group": "venue:SIGMOD"}, ".instances"),
     "compare": (MIKE | {"vs": "1", "build": "1", "p2": "APA", "m2": "pathsim"}, "#hits-a .hit"),
+    "set": (MIKE | {"with": '["Mary"]', "unless": '["author-paper-author"]', "t": "Bob"}, "#why .weights"),
     "map": (MIKE | {"show": "map"}, ".hit-map .spot"),
     "relate": ({"g": "toy", "v": "relate", "q": "Mike", "qt": "author", "t": "SIGMOD", "tt": "venue"}, ".related"),
     "examples": (LABELLED, ".weights"),
@@ -186,15 +187,22 @@ def test_nothing_comes_from_other_sites_and_little_in_all(browser: Browser, expl
         assert int(response.headers["content-length"]) < 80_000
 
 
-def test_an_update_is_shown_with_its_version(browser: Browser, start: Start, tmp_path: Path) -> None:
+def test_an_update_is_noticed_and_shown_with_its_version(browser: Browser, start: Start, tmp_path: Path) -> None:
     edge = {"relation": "writes", "source": "Mike", "target": "Jim-SIGMOD-1"}
     with LiveStore(write_store(npth.load("toy"), tmp_path / "live")) as live:
         running = start(graphs={"live": live})
         with explore(browser, running.url) as explorer:
-            explorer.open(g="live", p="author-paper-author", q="Mike", qt="author")
-            explorer.see("#found").to_have_text("0 hits, exact, version 0")
+            explorer.open(**MIKE | {"g": "live"})
+            explorer.see("#found").to_have_text("3 hits, exact, version 0")
+            score = explorer.hit("Bob").locator(".score").inner_text()
             assert running.post("/api/graphs/live/updates", {"add_edges": [edge]}).json()["version"] == 1
-            explorer.page.reload()
+            explorer.hit("Bob").locator(".open").click()
+            explorer.see(".changed").to_contain_text("the list is of version 0, this explanation of version 1.")
+            explorer.at(".changed button").click()
+            explorer.see("#found").to_have_text("3 hits, exact, version 1")
+            expect(explorer.hit("Bob").locator(".score")).not_to_have_text(score)
+            explorer.see(".changed").to_have_count(0)
+            explorer.open(g="live", p="author-paper-author", q="Mike", qt="author")
             explorer.see("#found").to_have_text("1 hit, exact, version 1")
             assert explorer.hits() == ["Jim"]
             explorer.hit("Jim").locator(".open").click()

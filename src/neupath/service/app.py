@@ -288,7 +288,7 @@ def _add_searches(app: FastAPI, service: Service) -> None:
     async def search_for_many(
         graph: str, request: schemas.SearchMany, accept: Annotated[str, Header()] = JSON
     ) -> Response:
-        """Find the nodes most similar to each of many: a list, or by Accept an Arrow stream or CSV."""
+        """Find the nodes most similar to each of many: a list, or by Accept an Arrow stream, a Parquet file or CSV."""
         result = await service.searchers(request).run(handlers.search, registry, graph, request)
         return await service.workers.run(handlers.encode_hits, result, accept)
 

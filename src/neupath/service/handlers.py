@@ -1,13 +1,16 @@
 """The handlers: what the routes of `app.py` call to search, explain, infer, update and suggest meta-paths."""
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 from starlette.responses import Response
 
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
@@ -36,14 +39,17 @@ from neupath.store import Update
 
 # ---- Search --------------------------------------------------------------------------------------
 JSON, ARROW, CSV = "application/json", "application/vnd.apache.arrow.stream", "text/csv; charset=utf-8"
+PARQUET = "application/vnd.apache.parquet"
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The hits of each query, and the version of the graph, where it has versions."""
+    """The hits of each query, the version of the graph, where it has versions, and what was asked of which graph."""
 
     hits: list[Hits]
     version: int | None
+    graph: str
+    request: schemas.SearchRequest
 
 
 def search(registry: GraphRegistry, graph: str, request: schemas.SearchOne | schemas.SearchMany) -> SearchResult:
@@ -60,9 +66,10 @@ def search(registry: GraphRegistry, graph: str, request: schemas.SearchOne | sch
         "unless": [registry.limits.check_metapath(fitted.handle.hin.metapath(text)) for text in request.unless],
     }  # fmt: skip
     if members is None:
-        return SearchResult(scorer.top_k(list(queries), request.k, **options), fitted.handle.version)
-    weighted = dict(zip(members.ids, members.weights, strict=True))
-    return SearchResult([scorer.top_k(weighted, request.k, **options)], fitted.handle.version)
+        hits = scorer.top_k(list(queries), request.k, **options)
+    else:
+        hits = [scorer.top_k(dict(zip(members.ids, members.weights, strict=True)), request.k, **options)]
+    return SearchResult(hits, fitted.handle.version, graph, request)
 
 
 def fitted_scorer(
@@ -104,19 +111,31 @@ def encode_hits(result: SearchResult, accept: str) -> Response:
         text = f"[{', '.join(to_json(hits, result.version) for hits in result.hits)}]"
         return Response(text, media_type=JSON)
     table, stream_bytes = _to_table(result.hits), pa.BufferOutputStream()
-    if "arrow" in accept:
+    if "parquet" in accept:
+        media_type = PARQUET
+        pa.parquet.write_table(table.replace_schema_metadata(_provenance(result)), stream_bytes)
+    elif "arrow" in accept:
+        media_type = ARROW
         with pa.ipc.new_stream(stream_bytes, table.schema) as stream:
             stream.write_table(table)
     else:
+        media_type = CSV
         pa.csv.write_csv(table, stream_bytes)
     headers = {} if result.version is None else {"neupath-version": str(result.version)}
-    media_type = ARROW if "arrow" in accept else CSV
     return Response(stream_bytes.getvalue().to_pybytes(), headers=headers, media_type=media_type)
 
 
 def is_table(accept: str) -> bool:
-    """Whether a client accepts Arrow or CSV rather than JSON."""
-    return "arrow" in accept or "text/csv" in accept
+    """Whether a client accepts Arrow, Parquet or CSV rather than JSON."""
+    return "arrow" in accept or "parquet" in accept or "text/csv" in accept
+
+
+def _provenance(result: SearchResult) -> dict[str, str]:
+    """Say in the metadata of a file which search it is of, of which graph and version, and when it was made."""
+    first, version = result.hits[0], {} if result.version is None else {"version": result.version}
+    origin = {"graph": result.graph, **version, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+    origin |= result.request.model_dump(exclude_unset=True, exclude={"query", "queries"})
+    return {"neupath": json.dumps(origin | {"metapath": first.metapath, "measure": first.measure})}
 
 
 def _to_table(results: Sequence[Hits]) -> pa.Table:
@@ -292,8 +311,8 @@ _SIMILAR_WORK = 100_000_000  # multiplications that all their half-paths may tak
 def find_similar(registry: GraphRegistry, graph: str, request: schemas.SimilarRequest) -> dict[str, object]:
     """Search along the promising meta-paths of a node; those come first whose hits tell most.
 
-    A meta-path tells much if it gives many nodes different scores. Of two that tell equally much, the shorter comes
-    first.
+    A meta-path tells much if it fills a list, and gives the nodes of the list different scores. Of two that tell
+    equally much, the shorter comes first.
     """
     registry.limits.check_k(request.k)
     registry.limits.check_paths(request.limit)
@@ -326,9 +345,17 @@ def find_similar(registry: GraphRegistry, graph: str, request: schemas.SimilarRe
 
 
 def _tells(scores: Sequence[float]) -> float:
-    """Return how much hits tell, from 0 to 1: how many different scores there are up to ten, less where many tie."""
-    different = len(set(scores))
-    return min(different, 10) / 10 * (1 + different / len(scores)) / 2
+    """Return how much hits tell, from 0 to 1: coverage times the mean share of different scores.
+
+    Coverage is how much of a list of ten they fill. The shares are those among the best ten and among all hits, so that
+    ties count most where they are seen first.
+
+    >>> _tells([0.9, 0.8, 0.7]) > _tells([1.0, 1.0, 1.0]), _tells([1.0] * 10 + [0.5]) < _tells([1.0] + [0.5] * 10)
+    (True, True)
+    """
+    listed = scores[:10]
+    coverage = len(listed) / 10
+    return coverage * (len(set(listed)) / len(listed) + len(set(scores)) / len(scores)) / 2
 
 
 def _promising(schema: Schema, source: str) -> Iterator[MetaPath]:

@@ -346,9 +346,12 @@ class Jobs:
         return job
 
     def check_room(self) -> None:
-        """Raise a RequestError where too many jobs wait already."""
+        """Raise a RequestError where too many jobs wait already, or none may."""
         if self._stopping:
             raise RequestError(503, "the service is stopping and starts no more jobs", Retry_After="30")
+        if not self._limits.waiting_jobs:
+            message = "this service takes no jobs (the limit waiting_jobs is 0); use the command line"
+            raise RequestError(403, message)
         if len(self._queue) >= self._limits.waiting_jobs:
             message = f"{len(self._queue)} jobs are waiting already; try again when one is done"
             raise RequestError(429, message, Retry_After="10")

@@ -103,7 +103,8 @@ def example_responses(name: str, status: int = 200) -> dict[int | str, dict[str,
     answer = {"example": read_examples()[name]["answer"], "schema": _TEXT if name in _MEDIA_TYPES else {}}
     content: dict[str, Any] = {media_type: answer}
     if name in ("search", "searches"):
-        content |= {"application/vnd.apache.arrow.stream": {}, "text/csv": {"schema": _TEXT}}
+        content |= {"application/vnd.apache.arrow.stream": {}, "application/vnd.apache.parquet": {}}
+        content |= {"text/csv": {"schema": _TEXT}}
     return {status: {"description": "The answer", "content": content}, 422: error, "default": error}
 
 

@@ -47,6 +47,17 @@ export function fitSpots(spots, width, height) {
   }
 }
 
+/** The name of a spot below it, moved where it would leave the picture. */
+export function SpotLabel({ spot, y, width, most, isCentre = false }) {
+  const text = shown(labelOf(spot), most);
+  const half = ((isCentre ? 8.5 : LETTER) * text.length) / 2 + 4;
+  return (
+    <text x={Math.max(0, half - spot.x) - Math.max(0, spot.x + half - width)} y={y} class={isCentre ? "centre" : ""}>
+      {text}
+    </text>
+  );
+}
+
 /** Merge paths into spots (a node at a position) and lines between spots, with their shares. */
 function layersOf(paths) {
   const [spots, lines] = [new Map(), new Map()];

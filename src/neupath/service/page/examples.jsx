@@ -2,6 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { NodeBox } from "./box.jsx";
+import { refreshServed } from "./graphs.js";
 import { JobRun } from "./jobs.jsx";
 import { graphPath, post, useAnswer } from "./requests.js";
 import { atNode, change, linkTo } from "./store.js";
@@ -9,6 +10,7 @@ import {
   announce,
   article,
   Bar,
+  capital,
   count,
   isolated,
   labelOf,
@@ -403,6 +405,13 @@ function PastePairs({ state, type }) {
           <button type="button" class="main" id="paste-add" disabled={!good.length} onClick={add}>
             Add {count(good.length, "pair")}
           </button>
+          {good.length > MAX_PAIRS && (
+            <TrainModel
+              state={state}
+              type={type}
+              pairs={good.map(({ pair: [query, target, value] }) => [query.id, target.id, value])}
+            />
+          )}
         </div>
       )}
     </details>
@@ -443,6 +452,81 @@ function Inferred({ state, type, pairs }) {
         isMain={isMany}
         onResult={(found) => setFromJob({ key, result: found })}
       />
+      <TrainModel key={`train ${key}`} state={state} type={type} pairs={pairs} />
+    </div>
+  );
+}
+
+// ---- Training -------------------------------------------------------------------------------------
+const BUDGETS = { "": "as long as needed, up to 10 minutes", 60: "1 minute", 300: "5 minutes", 3600: "1 hour" };
+
+/** Train a model on pairs, as a job of the service, and search by it. */
+function TrainModel({ state, type, pairs }) {
+  const [budget, setBudget] = useState("");
+  const { pairs: labels, node_type } = inferBody(type, pairs, 0);
+  const request = { kind: "train", graph: state.graph, pairs: labels, node_type, budget: Number(budget) || null };
+  return (
+    <div class="train">
+      <h3>Train a model</h3>
+      <p class="quiet">
+        Several kinds are trained, judged by pairs that are held out, and the best is kept. It takes some 50 pairs or
+        more, and goes on as a job when you leave this page.
+      </p>
+      <label class="small">
+        Take{" "}
+        <select value={budget} onChange={(event) => setBudget(event.target.value)}>
+          {Object.entries(BUDGETS).map(([seconds, words]) => (
+            <option key={seconds} value={seconds}>
+              {words}
+            </option>
+          ))}
+        </select>
+      </label>
+      <JobRun key={budget} request={request} label={`Train on ${count(pairs.length, "pair")}`} onResult={refreshServed}>
+        {(report, job) => <Trained report={report} job={job} state={state} type={type} pairs={pairs} />}
+      </JobRun>
+    </div>
+  );
+}
+
+/** What was trained, how well each kind did, and the search by it. */
+function Trained({ report, job, state, type, pairs }) {
+  const query = state.query !== null && state.queryType === type ? state.query : pairs[0][0];
+  return (
+    <div class="trained">
+      <p>
+        Kept: <b>{report.chosen.join(" and ")}</b>. {capital(shown(report.reason, 600))}.
+      </p>
+      <p>
+        <a
+          class="button main"
+          id="search-model"
+          href={linkTo({ ...atNode({ id: query, node_type: type }), model: job.id })}
+        >
+          Search by this model
+        </a>
+      </p>
+      <details>
+        <summary>What was tried</summary>
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Kind</th>
+              <th scope="col">{capital(report.metric)}, held out</th>
+              <th scope="col">Weight</th>
+            </tr>
+          </thead>
+          <tbody>
+            {report.tried.map((one) => (
+              <tr key={one.learner}>
+                <td>{one.learner}</td>
+                <td>{one.score === null ? one.note || "–" : score(one.score)}</td>
+                <td>{score(one.weight)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </details>
     </div>
   );
 }
@@ -542,7 +626,7 @@ function Statistics({ result }) {
   ].filter(([, value]) => value !== null && value !== undefined);
   return (
     <>
-      <p class="quiet">{shown(result.verdict.slice(0, 1).toUpperCase() + result.verdict.slice(1), 400)}.</p>
+      <p class="quiet">{capital(shown(result.verdict, 400))}.</p>
       <dl class="fit">
         {rows.map(([name, value]) => (
           <div key={name}>

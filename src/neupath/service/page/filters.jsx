@@ -1,28 +1,35 @@
-// Filters: conditions on hits, facets by attribute, the histogram of scores, and why a node is not among the hits.
+// Filters: conditions on hits, what to leave out, facets by attribute, the histogram of scores, and why a node is not among the hits.
 
 import { useState } from "preact/hooks";
 import { NodeBox } from "./box.jsx";
+import { suggestPaths } from "./graphs.js";
 import { Histogram } from "./hits.jsx";
 import { graphPath, post, useAnswer } from "./requests.js";
 import { change } from "./store.js";
-import { article, count, shown, Waiting } from "./words.jsx";
+import { article, count, metapathWords, shown, Waiting } from "./words.jsx";
 
 const MOST_VALUES = 8;
 
 /** Conditions on hits: those that apply, facets by attribute of the hits, and the histogram of scores. */
 export function Filters({ state, side, schema, types, targetType, children }) {
-  const [isOpen, setOpen] = useState(state.where.length > 0);
+  const active = state.where.length + state.unless.length;
+  const [isOpen, setOpen] = useState(active > 0);
   const attributes = schema?.node_types.find((type) => type.node_type === targetType)?.attributes ?? [];
   const hits = side.data?.hits ?? [];
-  if (!hits.length && !state.where.length) return null;
+  if (!hits.length && !active) return null;
   return (
     <details class="filters" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>
-        Filters, scores, why not{state.where.length ? ` (${count(state.where.length, "condition")})` : ""}
-      </summary>
+      <summary>Filters, scores, why not{active ? ` (${count(active, "condition")})` : ""}</summary>
       {isOpen && (
         <>
-          <Conditions state={state} attributes={attributes} />
+          <Conditions
+            state={state}
+            field="where"
+            label="Condition"
+            button="Add condition"
+            placeholder={attributes[0] ? `${attributes[0]} = …` : "name ~ part of a name"}
+          />
+          <LeaveOut state={state} types={side.types} targetType={targetType} />
           {attributes.length > 0 && hits.length > 0 && <Facets state={state} hits={hits} targetType={targetType} />}
           <Histogram hits={hits} />
           {children}
@@ -46,41 +53,84 @@ export function Filters({ state, side, schema, types, targetType, children }) {
   );
 }
 
-function addCondition(state, condition) {
-  if (!state.where.includes(condition)) change({ where: [...state.where, condition], target: null });
+function addCondition(state, field, condition) {
+  if (!state[field].includes(condition)) change({ [field]: [...state[field], condition], target: null });
 }
 
-function Conditions({ state, attributes }) {
+/** The conditions of one field of the state, `where` or `unless`, and a form that adds one. */
+function Conditions({ state, field, label, button, placeholder, prefix = "", options = [] }) {
   const add = (event) => {
     event.preventDefault();
-    const field = event.currentTarget.elements.condition;
-    if (field.value.trim()) addCondition(state, field.value.trim());
-    field.value = "";
+    const input = event.currentTarget.elements.condition;
+    if (input.value.trim()) addCondition(state, field, input.value.trim());
+    input.value = "";
   };
-  const example = attributes[0] ? `${attributes[0]} = …` : "name ~ part of a name";
   return (
-    <div class="conditions">
-      <div class="chips">
-        {state.where.map((condition) => (
-          <button
-            type="button"
-            class="chip"
-            key={condition}
-            aria-label={`Remove the condition ${condition}`}
-            onClick={() => change({ where: state.where.filter((one) => one !== condition), target: null })}
-          >
-            {shown(condition, 60)} ✕
-          </button>
-        ))}
-      </div>
+    <div class="conditions" data-field={field}>
+      {state[field].length > 0 && (
+        <div class="chips">
+          {state[field].map((condition) => (
+            <button
+              type="button"
+              class="chip"
+              key={condition}
+              aria-label={`Remove the condition ${prefix}${condition}`}
+              onClick={() => change({ [field]: state[field].filter((one) => one !== condition), target: null })}
+            >
+              {prefix}
+              {shown(condition, 60)} ✕
+            </button>
+          ))}
+        </div>
+      )}
       <form class="row" onSubmit={add}>
-        <label for="condition" class="unseen">
-          Condition
+        <label for={field} class="unseen">
+          {label}
         </label>
-        <input id="condition" name="condition" type="text" placeholder={example} autocomplete="off" />
-        <button>Add condition</button>
+        <input
+          id={field}
+          name="condition"
+          type="text"
+          placeholder={placeholder}
+          autocomplete="off"
+          spellcheck={false}
+          list={options.length ? `${field}-options` : undefined}
+        />
+        {options.length > 0 && (
+          <datalist id={`${field}-options`}>
+            {options.map((path) => (
+              <option key={path.metapath} value={path.metapath}>
+                {metapathWords(path.metapath, path.node_types)}
+              </option>
+            ))}
+          </datalist>
+        )}
+        <button>{button}</button>
       </form>
     </div>
+  );
+}
+
+const MOST_STEPS = 4;
+
+/** Leave out hits that another meta-path relates to the query. */
+function LeaveOut({ state, types, targetType }) {
+  const type = state.queryType ?? types[0] ?? null;
+  const { data } = useAnswer(
+    type && targetType ? ["unless", state.graph, type, targetType] : null,
+    () => suggestPaths(state.graph, type, MOST_STEPS, targetType),
+    state.graph,
+  );
+  return (
+    <Conditions
+      state={state}
+      field="unless"
+      label="Leave out those related by this meta-path"
+      button="Leave out"
+      prefix="not by "
+      placeholder={`Related by ${data?.[0]?.metapath ?? "another meta-path"}`}
+      options={data ?? []}
+    />
   );
 }
 
@@ -101,7 +151,12 @@ function Facets({ state, hits, targetType }) {
           <dt>{shown(name, 40)}</dt>
           <dd class="chips">
             {values.map(([value, number]) => (
-              <button type="button" class="chip" key={value} onClick={() => addCondition(state, `${name} = ${value}`)}>
+              <button
+                type="button"
+                class="chip"
+                key={value}
+                onClick={() => addCondition(state, "where", `${name} = ${value}`)}
+              >
                 {shown(value, 30)} <span class="id">{number}</span>
               </button>
             ))}

@@ -1,8 +1,20 @@
 // What the page asks of a graph: meta-paths, searches and explanations.
 
 import { get, getCached, graphPath, post } from "./requests.js";
+import { notify } from "./store.js";
 
 const LEAST_HITS = 100; // hits to count ties and draw the histogram from, whatever is listed
+
+let servedVersion = 0;
+
+/** The key of what the service serves; it changes with `refreshServed`. */
+export const servedKey = () => ["served", servedVersion];
+
+/** Read again what is served, since a job has made a model. */
+export function refreshServed() {
+  servedVersion += 1;
+  notify();
+}
 
 /** Read the graphs, measures and models of the service. */
 export async function readServed() {
@@ -15,9 +27,10 @@ export async function readPath(graph, text) {
   return (await getCached(graphPath(graph, "/metapaths"), { prefix: text })).prefix;
 }
 
-/** List meta-paths from a node type and back. */
-export async function suggestPaths(graph, type, maxLength) {
-  const parameters = { source_type: type, max_length: maxLength, limit: 40 };
+/** List meta-paths from a node type and back, or to another type. */
+export async function suggestPaths(graph, type, maxLength, targetType = type) {
+  const target = targetType === type ? null : targetType;
+  const parameters = { source_type: type, target_type: target, max_length: maxLength, limit: 40 };
   return (await getCached(graphPath(graph, "/metapaths"), parameters)).suggestions;
 }
 
@@ -28,21 +41,60 @@ export function parametersOf(meaning, type) {
   return meaning.whole ? { measure: meaning.measure, node_type: type } : meaning;
 }
 
-export async function search(graph, meaning, { query, type, k, where }, signal) {
-  const parameters = { ...parametersOf(meaning, type), k: Math.max(k, LEAST_HITS) };
-  if (!meaning.mix) return get(graphPath(graph, "/search"), { ...parameters, query, where }, signal);
-  const [answer] = await post(graphPath(graph, "/search"), { ...parameters, queries: [query], where }, signal);
+/** All nodes of the query: one, or those of a set. */
+export const queriesOf = ({ query, members }) => [query, ...members.filter((id) => id !== query)];
+
+/** The body of a search for one node or a set; for a set and a combination, the only form there is. */
+export function searchBody(meaning, type, { query, members, k, where, unless }) {
+  const queries = queriesOf({ query, members });
+  return {
+    ...parametersOf(meaning, type),
+    queries,
+    ...(queries.length > 1 ? { together: true } : {}),
+    k,
+    ...(where.length ? { where } : {}),
+    ...(unless.length ? { unless } : {}),
+  };
+}
+
+export async function search(graph, meaning, asked, signal) {
+  const { query, members, type, where, unless } = asked;
+  const [path, k] = [graphPath(graph, "/search"), Math.max(asked.k, LEAST_HITS)];
+  if (!meaning.mix && !members.length)
+    return get(path, { ...parametersOf(meaning, type), k, query, where, unless }, signal);
+  const [answer] = await post(path, searchBody(meaning, type, { ...asked, k }), signal);
   return answer;
 }
 
 const GROUPS = 12;
 const PATHS_OF_GROUP = 12;
 
-export function explain(graph, meaning, { query, type, target, by, k }, signal) {
+export async function explain(graph, meaning, { queries, type, target, by, k }, signal) {
   const path = graphPath(graph, "/explain");
-  const parameters = { query, target, by: by ?? undefined, limit: GROUPS, paths: PATHS_OF_GROUP };
+  const [query] = queries;
+  const common = { target, by: by ?? undefined, limit: GROUPS, paths: PATHS_OF_GROUP };
+  if (queries.length > 1) return groupsOfSet(await post(path, { ...meaning, queries, ...common }, signal));
+  const parameters = { query, ...common };
   if (meaning.mix) return post(path, { ...parameters, combination: meaning.mix }, signal);
   return get(path, { ...parametersOf(meaning, type), ...parameters, k }, signal);
+}
+
+/** Put the paths of the members of a set into the groups that they run through. */
+function groupsOfSet(why) {
+  const isSame = (one) => (other) => other.node_type === one.node_type && other.id === one.id;
+  const groups = why.groups.map((group) => {
+    const parts = why.members
+      .map((member) => member.groups.find(isSame(group)))
+      .filter((part) => part?.instances.length);
+    const instances = parts.flatMap((part) => part.instances).sort((a, b) => b.share - a.share);
+    const drawn = parts.map((part) => ({ ...part.instances[0], share: part.score })); // the heaviest path of each member
+    return { ...group, drawn, instances: instances.slice(0, PATHS_OF_GROUP) };
+  });
+  const rest = groups.reduce((left, group) => ({ paths: left.paths - group.paths, share: left.share - group.share }), {
+    paths: why.members.reduce((sum, member) => sum + member.paths, 0),
+    share: 1,
+  });
+  return { ...why, groups, more_groups: { groups: why.more_groups, ...rest } };
 }
 
 /** Return the types of a meaning, and why it cannot be searched, if so. */

@@ -47,9 +47,9 @@ function useAnimation(list, hits, before) {
 
 /**
  * The list. `choose(hit)` explains a hit, `mark(hit, value)` labels it 1, 0 or null; `marks` are the labels by id, and
- * `other` the ranks in the list beside it.
+ * `other` the ranks in the list beside it. `add(hit)` adds it to the query, by its button or a click with Ctrl.
  */
-export function HitList({ side, label, hits, k, chosen, before, marks, choose, mark, other = null, evidence = null }) {
+export function HitList({ side, label, hits, k, chosen, before, marks, choose, mark, add, other, evidence }) {
   const list = useRef(null);
   const ranked = withTies(hits).slice(0, k);
   useAnimation(list, hits, before);
@@ -71,6 +71,7 @@ export function HitList({ side, label, hits, k, chosen, before, marks, choose, m
           marked={marks?.get(String(hit.id))}
           choose={choose}
           mark={mark}
+          add={add}
           other={other}
           evidence={evidence?.get(String(hit.id))}
           isAmbiguous={names.get(labelOf(hit)) > 1}
@@ -91,11 +92,12 @@ function TieHead({ hit, listed }) {
   );
 }
 
-function Hit({ hit, best, isChosen, before, marked, choose, mark, other, evidence, isAmbiguous }) {
+function Hit({ hit, best, isChosen, before, marked, choose, mark, add, other, evidence, isAmbiguous }) {
   const tie = hit.ties > 1 ? "tied at rank " : "rank ";
+  const onClick = (event) => (add && (event.ctrlKey || event.metaKey) ? add(hit) : choose(hit));
   return (
     <li class={`hit ${isChosen ? "chosen" : ""}`} data-id={hit.id}>
-      <button type="button" class="open" aria-pressed={isChosen} onClick={() => choose(hit)}>
+      <button type="button" class="open" aria-pressed={isChosen} onClick={onClick}>
         <span class="rank">
           <span aria-hidden="true">{hit.ties > 1 ? `=${hit.shared}` : hit.shared}</span>
           <span class="unseen">
@@ -119,10 +121,21 @@ function Hit({ hit, best, isChosen, before, marked, choose, mark, other, evidenc
         <span class="score">{score(hit.score)}</span>
         {other && <Elsewhere rank={other.get(String(hit.id))} />}
       </button>
-      {mark && (
+      {(mark || add) && (
         <span class="judge">
-          <Mark hit={hit} value={1} sign="✓" words="similar" marked={marked} mark={mark} />
-          <Mark hit={hit} value={0} sign="✕" words="not similar" marked={marked} mark={mark} />
+          {mark && <Mark hit={hit} value={1} sign="✓" words="similar" marked={marked} mark={mark} />}
+          {mark && <Mark hit={hit} value={0} sign="✕" words="not similar" marked={marked} mark={mark} />}
+          {add && (
+            <button
+              type="button"
+              class="add"
+              title="Add to the query (Ctrl-click)"
+              aria-label={`Add ${isolated(labelOf(hit), 80)} to the query`}
+              onClick={() => add(hit)}
+            >
+              +
+            </button>
+          )}
         </span>
       )}
     </li>

@@ -1,7 +1,9 @@
 // Jobs: work of minutes, started here, watched, cancelled and downloaded; and the list of all of them.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { refreshServed } from "./graphs.js";
 import { get, getFile, post, runJob, useAnswer } from "./requests.js";
+import { addressOf, INITIAL } from "./store.js";
 import { announce, count, download, Problem, shown, Waiting } from "./words.jsx";
 
 const REFRESH = 2000;
@@ -52,7 +54,7 @@ export function JobRun({ request, label, children, onResult = null, isMain = fal
     const { signal } = controller.current;
     setRun({ job: null, result: null, error: null, isRunning: true });
     try {
-      const result = await runJob(
+      const { result, job: ended } = await runJob(
         request,
         (job) => {
           running.current = job.id;
@@ -61,7 +63,7 @@ export function JobRun({ request, label, children, onResult = null, isMain = fal
         signal,
       );
       running.current = null;
-      setRun({ job: null, result, error: null, isRunning: false });
+      setRun({ job: ended, result, error: null, isRunning: false });
       announce(`${label}: done`);
       onResult?.(result);
     } catch (error) {
@@ -77,8 +79,19 @@ export function JobRun({ request, label, children, onResult = null, isMain = fal
       )}
       {run.isRunning && (run.job ? <JobProgress job={run.job} /> : <Waiting text="Starting the job" />)}
       {run.error && <Problem error={run.error} />}
-      {run.result && children?.(run.result)}
+      {run.result && children?.(run.result, run.job)}
     </div>
+  );
+}
+
+const MODELS = new Set(["infer", "train"]); // kinds of jobs whose results can be searched by
+
+/** A link to the first page, to choose the node to search from by the model that a job has made. */
+function ModelLink({ job }) {
+  return (
+    <a class="button" href={addressOf({ ...INITIAL, graph: job.graph, model: job.id })} onClick={refreshServed}>
+      Search by it
+    </a>
   );
 }
 
@@ -106,9 +119,11 @@ export function JobsPage() {
       </p>
       {error && <Problem error={error} retry={retry} />}
       {jobs && !jobs.length && (
-        <p class="empty">No jobs yet. A search offers “every node” as a job, an explanation offers “what if”.</p>
+        <p class="empty">
+          No jobs yet. A search offers “every node” as a job, an explanation “what if”, and Examples trains models.
+        </p>
       )}
-      <ul class="job-list">
+      <ul class={jobs?.length ? "job-list" : ""}>
         {[...(jobs ?? [])].reverse().map((job) => (
           <li key={job.id} class={`job ${job.state}`}>
             <div class="grow">
@@ -126,6 +141,7 @@ export function JobsPage() {
                 />
               )}
             </div>
+            {job.state === "done" && MODELS.has(job.kind) && <ModelLink job={job} />}
             {job.state === "done" && (
               <button type="button" onClick={() => save(job)}>
                 Download

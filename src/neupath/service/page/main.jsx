@@ -4,7 +4,7 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { NodeBox } from "./box.jsx";
 import { ExamplesPage, pairsOf } from "./examples.jsx";
-import { readServed } from "./graphs.js";
+import { readServed, servedKey } from "./graphs.js";
 import { JobsPage } from "./jobs.jsx";
 import { Landing } from "./landing.jsx";
 import { MeaningBuilder } from "./meaning.jsx";
@@ -48,7 +48,7 @@ function App() {
   const values = useStore();
   const page = pageOf(values);
   const isNarrow = useMedia(NARROW);
-  const { data: served, error, retry } = useAnswer(["served"], readServed);
+  const { data: served, error, retry } = useAnswer(servedKey(), readServed, "served");
   const graph = values.graph ?? served?.graphs[0]?.name ?? null;
   const state = { ...values, graph };
   const isKnown = !served || served.graphs.some((one) => one.name === graph);
@@ -124,6 +124,7 @@ function Page({ page, state, served, schema, types, isNarrow }) {
       key={state.graph}
       state={state}
       graphs={served.graphs}
+      models={served.models}
       schema={schema.data}
       types={types}
       isNarrow={isNarrow}

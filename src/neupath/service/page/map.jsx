@@ -2,7 +2,7 @@
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY } from "d3-force";
 import { useMemo, useRef } from "preact/hooks";
-import { fitSpots, savePng, useRoom } from "./drawing.jsx";
+import { fitSpots, savePng, SpotLabel, useRoom } from "./drawing.jsx";
 import { parametersOf } from "./graphs.js";
 import { graphPath, post, useAnswer } from "./requests.js";
 import { change } from "./store.js";
@@ -16,7 +16,7 @@ function readScores(graph, meaning, type, ids, signal) {
   return post(graphPath(graph, "/search"), parameters, signal);
 }
 
-function placeHits(nodes, answers, query, width, height) {
+function placeHits(nodes, answers, queries, width, height) {
   const places = new Map(nodes.map((node, place) => [String(node.id), place]));
   const lines = new Map();
   answers.forEach((answer, from) => {
@@ -32,7 +32,7 @@ function placeHits(nodes, answers, query, width, height) {
   });
   const edges = [...lines.values()];
   const most = Math.max(1e-12, ...edges.map((edge) => edge.score));
-  const spots = nodes.map((node, place) => ({ ...node, place, isQuery: String(node.id) === String(query) }));
+  const spots = nodes.map((node, place) => ({ ...node, place, isQuery: queries.has(String(node.id)) }));
   forceSimulation(spots)
     .force(
       "link",
@@ -50,9 +50,9 @@ function placeHits(nodes, answers, query, width, height) {
   return { spots, edges, most };
 }
 
-export function HitMap({ state, meaning, type, targetType, types, node, hits }) {
+export function HitMap({ state, meaning, type, targetType, types, nodes: queries, hits }) {
   const isOneType = type === targetType;
-  const nodes = isOneType ? [{ ...node, score: null }, ...hits] : hits;
+  const nodes = isOneType ? [...queries.map((node) => ({ ...node, score: null })), ...hits] : hits;
   const ids = nodes.map((one) => one.id);
   const { data, error, retry } = useAnswer(isOneType ? ["map", state.graph, meaning, ids] : null, (signal) =>
     readScores(state.graph, meaning, type, ids, signal),
@@ -60,7 +60,10 @@ export function HitMap({ state, meaning, type, targetType, types, node, hits }) 
   const room = useRoom();
   const height = Math.max(360, Math.min(560, room.width * 0.7));
   const placed = useMemo(
-    () => (data && room.width ? placeHits(nodes, data, node.id, room.width, height) : null),
+    () =>
+      data && room.width
+        ? placeHits(nodes, data, new Set(queries.map((one) => String(one.id))), room.width, height)
+        : null,
     [data, room.width],
   );
   return (
@@ -96,7 +99,7 @@ function MapPicture({ placed, width, height, state, hits, colour }) {
           height={height}
           class="map"
           role="group"
-          aria-label={`${count(spots.length - 1, "hit")} by their mutual scores`}
+          aria-label={`${count(hits.length, "hit")} by their mutual scores`}
         >
           {edges.map((edge) => (
             <line
@@ -111,7 +114,7 @@ function MapPicture({ placed, width, height, state, hits, colour }) {
               <title>{`${labelOf(edge.source)} and ${labelOf(edge.target)}: ${score(edge.score)}`}</title>
             </line>
           ))}
-          {spots.map((spot) => (
+          {[...spots].reverse().map((spot) => (
             <g
               key={spot.place}
               role="button"
@@ -132,9 +135,13 @@ function MapPicture({ placed, width, height, state, hits, colour }) {
             >
               <title>{`${shown(labelOf(spot), 200)}${spot.isQuery ? "" : `: ${score(spot.score)}`}`}</title>
               <circle r={spot.isQuery ? 12 : 5 + 6 * (spot.score / (hits[0]?.score || 1))} />
-              <text y={spot.isQuery ? 26 : 21} class={spot.isQuery ? "centre" : ""}>
-                {shown(labelOf(spot), width < 500 && !spot.isQuery ? 9 : 18)}
-              </text>
+              <SpotLabel
+                spot={spot}
+                y={spot.isQuery ? 26 : 21}
+                isCentre={spot.isQuery}
+                width={width}
+                most={width < 500 && !spot.isQuery ? 9 : 18}
+              />
             </g>
           ))}
         </svg>

@@ -11,6 +11,9 @@ const typeOf = (schema) => {
   return schema.$ref ? schema.$ref.split("/").at(-1) : (schema.type ?? "");
 };
 
+/** Set what stands between backticks as code. */
+const withCode = (text) => text.split("`").map((part, place) => (place % 2 ? <code key={place}>{part}</code> : part));
+
 function fieldsOf(content, schemas) {
   const schema = content?.$ref ? schemas[content.$ref.split("/").at(-1)] : content;
   const required = new Set(schema?.required ?? []);
@@ -34,8 +37,8 @@ export function ReferencePage() {
     <div class="reference">
       <h1 tabindex={-1}>The HTTP API</h1>
       <p class="quiet">
-        {data.info.description.replace(/`/g, "")} Version {data.info.version}.{" "}
-        <a href="/api/openapi.json">OpenAPI document</a>, <a href="/">explorer</a>
+        {withCode(data.info.description)} Version {data.info.version}. <a href="/api/openapi.json">OpenAPI document</a>,{" "}
+        <a href="/">explorer</a>
       </p>
       {tags.map((tag) => (
         <section key={tag} aria-labelledby={`tag-${tag}`}>
@@ -63,7 +66,7 @@ function Call({ path, method, call, schemas }) {
     <details class="call">
       <summary>
         <code class={`method ${method.toLowerCase()}`}>{method}</code> <code>{path}</code>{" "}
-        <span class="quiet">{call.description ?? call.summary}</span>
+        <span class="quiet">{withCode(call.description ?? call.summary)}</span>
       </summary>
       <Fields
         title="Parameters"
@@ -104,7 +107,7 @@ function Fields({ title, fields }) {
               </td>
               <td>{typeOf(one.schema)}</td>
               <td>
-                {one.description ?? ""}
+                {withCode(one.description ?? "")}
                 {one.schema?.default !== undefined && one.schema.default !== null
                   ? ` Default: ${JSON.stringify(one.schema.default)}.`
                   : ""}

@@ -48,6 +48,12 @@ export async function post(path, content = {}, signal = undefined) {
   return (await send(`/api${path}`, { signal, method: "POST", body: JSON.stringify(content), headers })).json();
 }
 
+/** POST, and return the answer as a file of the media type that is asked for. */
+export async function postForFile(path, content, accept) {
+  const headers = { "Content-Type": "application/json", Accept: accept };
+  return (await send(`/api${path}`, { method: "POST", body: JSON.stringify(content), headers })).blob();
+}
+
 export async function getFile(path) {
   return (await send(`/api${path}`, {})).blob();
 }
@@ -198,7 +204,7 @@ async function* followJob(job, signal) {
   }
 }
 
-/** Start a job, report its state while it runs, and return its result. */
+/** Start a job, report its state while it runs, and return its result and the job. */
 export async function runJob(request, onState, signal) {
   let latest = await post("/jobs", request, signal);
   for await (const job of followJob(latest, signal)) {
@@ -207,7 +213,7 @@ export async function runJob(request, onState, signal) {
   }
   if (latest.state === "cancelled") throw new Error("The job was cancelled.");
   if (latest.state === "failed") throw new Error(latest.error);
-  return get(`/jobs/${latest.id}/result`, {}, signal);
+  return { result: await get(`/jobs/${latest.id}/result`, {}, signal), job: latest };
 }
 
 /** Yield the events of a job as {event, data} until it ends; reconnect if the connection breaks. */

@@ -1,17 +1,31 @@
 // The search: hits of one meaning or of two side by side, filters, marks, and the explanation of the chosen hit.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { NodeBox } from "./box.jsx";
 import { Filters } from "./filters.jsx";
 import { MarksBar, marksOf, markHit } from "./examples.jsx";
-import { resolve, search } from "./graphs.js";
+import { queriesOf, resolve, search } from "./graphs.js";
 import { HitList, useMoves } from "./hits.jsx";
 import { JobRun } from "./jobs.jsx";
 import { HitMap } from "./map.jsx";
 import { MeaningBuilder, MeasureSelect } from "./meaning.jsx";
-import { get, graphPath, useAnswer } from "./requests.js";
+import { get, graphPath, post, useAnswer } from "./requests.js";
 import { ShareMenu } from "./share.jsx";
-import { atNode, change, linkTo, meaningOf, remember } from "./store.js";
-import { announce, count, labelOf, meaningWords, pluralOf, Problem, shown, TypeChip, Waiting } from "./words.jsx";
+import { atNode, change, isSaved, linkTo, meaningOf, remember, saveSearch, unsaveSearch } from "./store.js";
+import {
+  announce,
+  article,
+  capital,
+  count,
+  isolated,
+  labelOf,
+  meaningWords,
+  pluralOf,
+  Problem,
+  shown,
+  TypeChip,
+  Waiting,
+} from "./words.jsx";
 import { Why } from "./why.jsx";
 
 const SIZES = [10, 20, 50, 100, 200, 500, 1000];
@@ -24,13 +38,33 @@ function useQuery(state, type) {
   return { node: data ?? { node_type: type, id: state.query, name: null }, error, isKnown: data !== null };
 }
 
+/** The nodes of the query: the first, and those that were added to it, with their names once they are known. */
+function useMembers(state, type, node) {
+  const ids = queriesOf(state).slice(1);
+  const { data, error } = useAnswer(
+    ids.length && type ? ["members", state.graph, type, ids] : null,
+    (signal) => post(graphPath(state.graph, "/nodes"), { node_type: type, ids }, signal),
+    `${state.graph} ${type}`,
+  );
+  const named = new Map((data?.nodes ?? []).filter(Boolean).map((one) => [String(one.id), one]));
+  return { nodes: [node, ...ids.map((id) => named.get(id) ?? { node_type: type, id, name: null })], error };
+}
+
+/** Name the nodes of a query in a title: all of a few, or the first ones of many. */
+function membersWords(nodes, most = 60) {
+  const names = nodes.slice(0, nodes.length > 3 ? 2 : 3).map((one) => shown(labelOf(one), most));
+  const others = nodes.length - names.length;
+  const parts = others ? [...names, count(others, "other")] : names;
+  return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : parts[0];
+}
+
 /** The answer of one side, and what it means. */
 function useSide(state, side, served, type) {
   const isWhole = (name) =>
     name !== "pathsim" && (served?.measures.some((one) => one.name === name && one.metapaths === "none") ?? false);
   const needsServed = side === "b" || state.model !== null || state.measure !== "pathsim";
   const meaning = (side === "a" || state.compare) && (served || !needsServed) ? meaningOf(state, side, isWhole) : null;
-  const { graph, query, k, where } = state;
+  const { graph, query, members, k, where, unless } = state;
   const resolved = useAnswer(
     meaning ? ["resolve", graph, meaning, Boolean(served)] : null,
     () => resolve(graph, meaning, served),
@@ -38,10 +72,10 @@ function useSide(state, side, served, type) {
   );
   const problem = resolved.isLoading ? null : (resolved.data?.error ?? startProblem(resolved.data, type));
   const isReady = meaning !== null && !problem && (!meaning.whole || type);
-  const key = isReady ? ["search", graph, meaning, query, type, Math.max(k, 100), where] : null;
+  const key = isReady ? ["search", graph, meaning, query, members, type, Math.max(k, 100), where, unless] : null;
   const answer = useAnswer(
     key,
-    (signal) => search(graph, meaning, { query, type, k, where }, signal),
+    (signal) => search(graph, meaning, { query, members, type, k, where, unless }, signal),
     `${graph}\n${query}`,
   );
   const types = resolved.isLoading ? [] : (resolved.data?.types ?? []);
@@ -62,29 +96,37 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
   );
   const type = state.queryType ?? pathStart.data?.types[0] ?? null;
   const { node, error: queryError, isKnown } = useQuery(state, type);
+  const { nodes, error: membersError } = useMembers(state, type, node);
+  const isSet = nodes.length > 1;
   const a = useSide(state, "a", served, type);
   const b = useSide(state, "b", served, type);
   const sides = { a, b };
   const [evidence, setEvidence] = useState({ key: null, values: null });
-  const evidenceKey = JSON.stringify([graph, query, a.meaning, state.k]);
+  const evidenceKey = JSON.stringify([graph, query, state.members, a.meaning, state.k]);
   const words = meaningWords(a.meaning, a.types);
   const targetType = a.types.at(-1) ?? type;
-  const title = `${targetType ? capital(pluralOf(shown(targetType, 40))) : "Nodes"} like ${shown(labelOf(node), 60)} by ${words}`;
-  const isSearched = a.data !== null && !a.isStale && isKnown;
+  const title = `${targetType ? capital(pluralOf(shown(targetType, 40))) : "Nodes"} like ${membersWords(nodes)} by ${words}`;
+  const own = { ...state, queryType: type, target: null, group: null, by: null };
+  const isNamed = !a.meaning?.metapath || a.types.length > 0; // before, the title has the meta-path instead of its words
+  const isSearched = a.data !== null && !a.isStale && isKnown && isNamed;
   useEffect(() => {
-    if (isSearched) remember(title, { ...state, queryType: type, target: null, group: null });
+    if (isSearched) remember(title, own);
   }, [isSearched && title]);
   const chosen = chosenHit(state, sides, targetType);
   const chosenMeaning = sides[state.side]?.meaning ?? a.meaning;
   const explains = chosen && chosenMeaning && !chosenMeaning.whole;
-  const canMark = type !== null && targetType === type;
-  const failure = queryError ?? a.problem ?? a.error;
+  const isOneType = type !== null && targetType === type;
+  const failure = queryError ?? membersError ?? a.problem ?? a.error;
+  const explainsSet = !isSet || Boolean(chosenMeaning?.metapath);
   return (
     <div class={`search-page ${chosen ? "explaining" : ""} ${compare ? "comparing" : ""}`}>
       <SearchHead
         title={title}
+        isSearched={isSearched}
+        savedTitle={[title, ...state.where, ...state.unless.map((path) => `not by ${path}`)].join(", ")}
+        own={own}
         state={state}
-        node={node}
+        nodes={nodes}
         type={type}
         types={types}
         words={words}
@@ -92,6 +134,7 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
         served={served}
         targetType={targetType}
       />
+      {isSet && <Members state={state} nodes={nodes} type={type} types={types} />}
       {state.build && served && schema && (
         <div class="builders">
           {["a", ...(compare ? ["b"] : [])].map((side) => (
@@ -110,10 +153,10 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
         <section class="list" aria-labelledby="search-title">
           {failure && (
             <Problem error={failure} retry={failure === a.error ? a.retry : null}>
-              <AsJob error={a.error} state={state} meaning={a.meaning} />
+              {!isSet && <AsJob error={a.error} state={state} meaning={a.meaning} />}
             </Problem>
           )}
-          {canMark && <MarksBar state={state} type={type} node={node} />}
+          {isOneType && <MarksBar state={state} type={type} node={node} />}
           <Status side={a} state={state} />
           {state.show === "map" && a.data && !a.isStale ? (
             <HitMap
@@ -122,7 +165,7 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
               type={type}
               targetType={targetType}
               types={types}
-              node={node}
+              nodes={nodes}
               hits={a.data.hits.slice(0, Math.min(state.k, 60))}
             />
           ) : (
@@ -130,12 +173,13 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
               sides={sides}
               state={state}
               type={type}
-              canMark={canMark}
+              canMark={isOneType && !isSet}
+              canAdd={isOneType}
               evidence={evidence.key === evidenceKey ? evidence.values : null}
             />
           )}
           <Filters state={state} side={a} schema={schema} types={types} targetType={targetType}>
-            {a.meaning?.metapath && a.data?.hits.length > 0 && (
+            {a.meaning?.metapath && !isSet && a.data?.hits.length > 0 && (
               <JobRun
                 key={evidenceKey}
                 request={{ kind: "significance", graph, queries: [query], ...a.meaning, k: Math.min(state.k, 100) }}
@@ -156,14 +200,24 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
             )}
           </Filters>
         </section>
-        {explains && (
+        {explains && !explainsSet && (
+          <section id="why">
+            <p class="empty">
+              The score of several nodes together is explained along one meta-path; choose one, or remove nodes from the
+              query.
+            </p>
+          </section>
+        )}
+        {explains && explainsSet && (
           <Why
             state={{ ...state, queryType: type }}
             meaning={chosenMeaning}
             types={types}
-            query={node}
+            queries={nodes}
             target={chosen}
             k={state.k}
+            version={sides[state.side]?.data?.version}
+            rankAgain={sides[state.side]?.retry}
           />
         )}
         {chosen && chosenMeaning?.whole && (
@@ -179,8 +233,6 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
   );
 }
 
-const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
-
 /** The hit that is explained; a link may name a node that is not among the hits, whose absence is then explained. */
 function chosenHit(state, sides, targetType) {
   if (state.target === null) return null;
@@ -189,8 +241,82 @@ function chosenHit(state, sides, targetType) {
   return { node_type: targetType, ...(hit ?? { id: state.target, name: null }) };
 }
 
-function SearchHead({ title, state, node, type, types, words, side, served, targetType }) {
+/** The nodes of a set, each with a button that removes it, and a box that adds another. */
+function Members({ state, nodes, type, types }) {
+  const remove = (node) => {
+    const [query, ...members] = queriesOf(state).filter((id) => id !== String(node.id));
+    change({ query, members, target: null, group: null, by: null });
+    announce(`${labelOf(node)} is no longer part of the query`);
+  };
+  return (
+    <div class="members" role="group" aria-label="The nodes of the query, together">
+      <div class="chips">
+        {nodes.map((node) => (
+          <button
+            type="button"
+            class="chip member"
+            key={node.id}
+            data-id={node.id}
+            aria-label={`Remove ${isolated(labelOf(node), 80)} from the query`}
+            onClick={() => remove(node)}
+          >
+            <bdi>{shown(labelOf(node), 40)}</bdi> ✕
+          </button>
+        ))}
+      </div>
+      <NodeBox
+        id="add-member"
+        graph={state.graph}
+        types={types}
+        only={type}
+        label="Add a node to the query"
+        placeholder={`Add ${article(type)} ${shown(type, 30)}`}
+        onNode={(node) => addMember(state, node)}
+      />
+    </div>
+  );
+}
+
+/** Search for a node together with those that are there. */
+function addMember(state, node) {
+  const id = String(node.id);
+  if (queriesOf(state).includes(id)) return;
+  change({ members: [...queriesOf(state).slice(1), id], target: null, group: null, by: null });
+  announce(`${labelOf(node)} is now part of the query`);
+}
+
+/** Keep a search in this browser, under its title, or forget it. */
+function SaveButton({ title, own, isReady }) {
+  const saved = isSaved(own);
+  const toggle = () => {
+    if (saved) unsaveSearch(own);
+    else saveSearch(title, own);
+    announce(saved ? "no longer saved" : "saved; the first page lists it");
+  };
+  return (
+    <button type="button" id="save" aria-pressed={saved} disabled={!isReady && !saved} onClick={toggle}>
+      {saved ? "★ Saved" : "☆ Save"}
+    </button>
+  );
+}
+
+function SearchHead({
+  title,
+  isSearched,
+  savedTitle,
+  own,
+  state,
+  nodes,
+  type,
+  types,
+  words,
+  side,
+  served,
+  targetType,
+}) {
   const { compare, build } = state;
+  const listed = nodes.length > 3 ? nodes.slice(0, 2) : nodes;
+  const others = nodes.length - listed.length;
   const startCompare = () => {
     const other = side.parsed?.measures.find((name) => name !== state.measure) ?? state.measure;
     change(
@@ -211,10 +337,15 @@ function SearchHead({ title, state, node, type, types, words, side, served, targ
         {type && <TypeChip type={type} types={types} />}
         <h1 id="search-title" tabindex={-1} title={title}>
           <span class="weak">{kind} like</span>{" "}
-          <a href={linkTo(atNode({ ...node, node_type: type }))}>
-            <bdi>{shown(labelOf(node), 80)}</bdi>
-          </a>{" "}
-          <span class="weak">by</span> {words}
+          {listed.map((node, place) => (
+            <span key={node.id}>
+              {place > 0 && <span class="weak">{place < listed.length - 1 || others ? ", " : " and "}</span>}
+              <a href={linkTo(atNode({ ...node, node_type: type }))}>
+                <bdi>{shown(labelOf(node), 80)}</bdi>
+              </a>
+            </span>
+          ))}
+          {others > 0 && <span class="weak"> and {count(others, "other")}</span>} <span class="weak">by</span> {words}
         </h1>
       </div>
       <p class="quiet path">
@@ -245,6 +376,7 @@ function SearchHead({ title, state, node, type, types, words, side, served, targ
         >
           Map
         </button>
+        <SaveButton title={savedTitle} own={own} isReady={isSearched} />
         <ShareMenu
           state={state}
           meaning={side.meaning}
@@ -260,7 +392,8 @@ function SearchHead({ title, state, node, type, types, words, side, served, targ
 /** Offer a search that takes too long as a job over all nodes. */
 function AsJob({ error, state, meaning }) {
   if (error?.status !== 504 || !meaning?.metapath) return null;
-  const request = { kind: "join", graph: state.graph, ...meaning, k: state.k };
+  const { graph, k, where, unless } = state;
+  const request = { kind: "join", graph, ...meaning, k, where, unless };
   return (
     <JobRun request={request} label="Search from every node, as a job">
       {() => (
@@ -320,7 +453,7 @@ function describeHits(data, k) {
 }
 
 /** One list, or two with lines between the hits that both have. */
-function Columns({ sides, state, type, canMark, evidence }) {
+function Columns({ sides, state, type, canMark, canAdd, evidence }) {
   const { compare } = state;
   return (
     <div class={`columns ${sides.a.isStale ? "stale" : ""}`} aria-busy={sides.a.isLoading}>
@@ -331,6 +464,7 @@ function Columns({ sides, state, type, canMark, evidence }) {
         state={state}
         type={type}
         canMark={canMark && !compare}
+        canAdd={canAdd && !compare}
         evidence={evidence}
       />
       {compare && <Ties sides={sides} k={state.k} />}
@@ -342,9 +476,9 @@ function Columns({ sides, state, type, canMark, evidence }) {
 const describeMeaning = (meaning) =>
   meaning?.metapath ? `${meaning.measure} on ${shown(meaning.metapath, 90)}` : meaningWords(meaning);
 
-function Column({ side, answer, other, state, type, canMark, evidence = null }) {
+function Column({ side, answer, other, state, type, canMark, canAdd = false, evidence = null }) {
   const { data, meaning, isStale } = answer;
-  const subject = `${state.graph}\n${state.query}\n${JSON.stringify(state.where)}`;
+  const subject = JSON.stringify([state.graph, queriesOf(state), state.where, state.unless]);
   const before = useMoves(subject, describeMeaning(isStale ? null : meaning), isStale ? null : (data?.hits ?? null));
   const choose = (hit) =>
     change({
@@ -376,7 +510,7 @@ function Column({ side, answer, other, state, type, canMark, evidence = null }) 
       {data && !data.hits.length && !isStale && (
         <p class="empty">
           {capital(meaningWords(meaning, answer.types))} lead{meaning.whole ? "s" : ""} to no other node
-          {state.where.length ? " that meets the conditions" : ""}.
+          {state.where.length || state.unless.length ? " that meets the conditions" : ""}.
         </p>
       )}
       {data ? (
@@ -390,6 +524,7 @@ function Column({ side, answer, other, state, type, canMark, evidence = null }) 
           marks={canMark ? marksOf(state, type) : null}
           choose={choose}
           evidence={evidence}
+          add={canAdd ? (hit) => addMember(state, hit) : null}
           mark={canMark ? (hit, value) => markHit(state, type, hit, value) : null}
           other={
             other?.data ? new Map(other.data.hits.slice(0, state.k).map((hit) => [String(hit.id), hit.rank])) : null

@@ -1,44 +1,59 @@
-// What travels: the search as curl, Python and a command, and the hits as CSV and JSON, with where they are from.
+// What travels: the search as curl, Python and a command, and the hits as CSV, JSON and Parquet, with where they are from.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { parametersOf } from "./graphs.js";
+import { parametersOf, queriesOf, searchBody } from "./graphs.js";
 import { JobRun } from "./jobs.jsx";
-import { graphPath, post, urlOf } from "./requests.js";
+import { graphPath, post, postForFile, urlOf } from "./requests.js";
 import { linkTo } from "./store.js";
-import { announce, count, download, shown } from "./words.jsx";
+import { announce, count, download, Problem, shown } from "./words.jsx";
 
 const MOST_QUERIES = 1000;
+const PARQUET = "application/vnd.apache.parquet";
 const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
-const python = (value) => (value === null ? "None" : JSON.stringify(value));
+const python = (value) => (value === null ? "None" : value === true ? "True" : JSON.stringify(value));
 
 /** Write a search as a line of curl, Python, or the command line. */
-function asCode({ graph, query, k, where, meaning, type }) {
-  const parameters = parametersOf(meaning, type);
-  const base = location.origin;
-  if (meaning.mix) {
-    const body = { queries: [query], combination: meaning.mix, k, ...(where.length ? { where } : {}) };
-    return {
-      curl: `curl ${quote(`${base}/api${graphPath(graph, "/search")}`)} -H 'Content-Type: application/json' -d ${quote(JSON.stringify(body))}`,
-      Python: `from neupath.client import Client\n\nClient(${python(base)}).search(${python(graph)}, [${python(query)}], combination=${python(meaning.mix)}, k=${k})`,
-    };
-  }
-  const named = Object.entries({ ...parameters, k, ...(where.length ? { where } : {}) }).filter(
-    ([, value]) => value !== undefined,
-  );
-  const options = {
-    metapath: "-p",
-    measure: "--measure",
-    model: "--model",
-    node_type: "--node-type",
-    k: "-k",
-    where: "--where",
-  };
-  const words = named.flatMap(([name, value]) => [value].flat().map((one) => `${options[name]} ${quote(one)}`));
+function asCode({ meaning, type, ...asked }) {
+  const { graph, query, k, where, unless } = asked;
+  const [parameters, base, queries] = [parametersOf(meaning, type), location.origin, queriesOf(asked)];
+  const isSet = queries.length > 1;
+  const body = searchBody(meaning, type, asked);
+  const call = `curl ${quote(`${base}/api${graphPath(graph, "/search")}`)} -H 'Content-Type: application/json' -d ${quote(JSON.stringify(body))}`;
+  const named = Object.entries({ ...body, queries: undefined }).filter(([, value]) => value !== undefined);
+  const line = asCommand({ meaning, type, ...asked });
   return {
-    curl: `curl ${quote(base + urlOf(graphPath(graph, "/search"), { query, ...parameters, k, where }))}`,
-    Python: `from neupath.client import Client\n\nClient(${python(base)}).search(${[python(graph), python(query), ...named.map(([name, value]) => `${name}=${python(value)}`)].join(", ")})`,
-    "command line": `neupath search ${quote(graph)} ${quote(query)} ${words.join(" ")}`,
+    curl:
+      meaning.mix || isSet
+        ? call
+        : `curl ${quote(base + urlOf(graphPath(graph, "/search"), { query, ...parameters, k, where, unless }))}`,
+    Python: `from neupath.client import Client\n\nClient(${python(base)}).search(${[
+      python(graph),
+      python(isSet ? queries : query),
+      ...named.map(([name, value]) => `${name}=${python(value)}`),
+    ].join(", ")})`,
+    ...(line ? { "command line": line } : {}),
   };
+}
+
+/** Write a search as a command; null if its parts have different measures, which no command says. */
+function asCommand({ meaning, type, graph, k, where, unless, ...asked }) {
+  const [first, ...others] = queriesOf(asked);
+  const option = (name, values) => [values ?? []].flat().map((value) => `${name} ${quote(value)}`);
+  const parts = meaning.mix ?? [];
+  if (new Set(parts.map((part) => part.measure)).size > 1) return null;
+  const { metapath, measure, model, node_type: nodeType } = parametersOf(meaning, type);
+  return [
+    `neupath search ${quote(graph)} ${quote(first)}`,
+    ...option("-p", meaning.mix ? parts.map((part) => part.metapath) : metapath),
+    ...option("--weights", parts.length ? parts.map((part) => part.weight).join(",") : null),
+    ...option("--measure", parts[0]?.measure ?? measure),
+    ...option("--model", model),
+    ...option("--node-type", nodeType),
+    ...option("--with", others),
+    ...option("-k", k),
+    ...option("--where", where),
+    ...option("--unless", unless),
+  ].join(" ");
 }
 
 const field = (value) =>
@@ -79,7 +94,8 @@ function BatchSearch({ state, meaning, type, origin }) {
       const { nodes } = await post(graphPath(state.graph, "/nodes"), { node_type: type, ids: names });
       const queries = nodes.filter(Boolean).map((node) => node.id);
       const missing = names.filter((_, place) => !nodes[place]);
-      const body = { ...parametersOf(meaning, type), queries, k: state.k, where: state.where };
+      const { k, where, unless } = state;
+      const body = { ...parametersOf(meaning, type), queries, k, where, unless };
       const answers = queries.length ? await post(graphPath(state.graph, "/search"), body) : [];
       const hits = answers.flatMap((answer) => answer.hits.map((hit) => ({ ...hit, query: answer.query })));
       if (hits.length) download(`hits-${state.graph}-many.csv`, new Blob([toCsv(hits, origin)], { type: "text/csv" }));
@@ -119,6 +135,7 @@ function BatchSearch({ state, meaning, type, origin }) {
 export function ShareMenu({ state, meaning, hits, type, version }) {
   const [isOpen, setOpen] = useState(false);
   const [copied, setCopied] = useState(null);
+  const [problem, setProblem] = useState(null);
   const menu = useRef(null);
   useEffect(() => {
     const close = (event) => {
@@ -130,7 +147,7 @@ export function ShareMenu({ state, meaning, hits, type, version }) {
   if (!meaning) return null;
   const listed = hits.slice(0, state.k);
   const origin = {
-    query: state.query,
+    query: queriesOf(state).join(" + "),
     graph: state.graph,
     version: version ?? "",
     metapath:
@@ -138,10 +155,22 @@ export function ShareMenu({ state, meaning, hits, type, version }) {
       (meaning.mix ? meaning.mix.map((part) => `${part.weight} × ${part.metapath}`).join(" + ") : ""),
     measure: meaning.measure ?? meaning.model ?? "combination",
     where: state.where.join(" and "),
+    unless: state.unless.join(" or "),
     time: new Date().toISOString(),
   };
+  const { graph, k, where, unless } = state;
+  const join = { kind: "join", graph, ...meaning, k, where, unless };
   const code = asCode({ ...state, meaning, type });
-  const name = `hits-${state.graph}-${state.query}`;
+  const name = `hits-${state.graph}-${queriesOf(state).slice(0, 3).join("-")}`;
+  const saveParquet = async () => {
+    try {
+      const body = searchBody(meaning, type, state);
+      download(`${name}.parquet`, await postForFile(graphPath(state.graph, "/search"), body, PARQUET));
+      setProblem(null);
+    } catch (error) {
+      setProblem(error);
+    }
+  };
   const act = (what, text) => async () => setCopied({ what, text, isCopied: await copy(text, what) });
   return (
     <div class="menu" ref={menu}>
@@ -180,11 +209,15 @@ export function ShareMenu({ state, meaning, hits, type, version }) {
             >
               JSON
             </button>
+            <button type="button" id="parquet" onClick={saveParquet}>
+              Parquet
+            </button>
           </div>
+          {problem && <Problem error={problem} />}
           {meaning.metapath && (
             <>
               <p class="label">From every node</p>
-              <JobRun request={{ kind: "join", graph: state.graph, ...meaning, k: state.k }} label="Parquet, as a job">
+              <JobRun request={join} label="Parquet, as a job">
                 {() => (
                   <p>
                     <a href={linkTo({ view: "jobs" })}>Download it from the jobs</a>

@@ -23,7 +23,9 @@ const FIELDS = {
   by: { key: "by", initial: null },
   group: { key: "group", initial: null },
   k: { key: "k", initial: 10, read: readNumber },
-  where: { key: "where", initial: [], read: (text) => readJson(text).filter((one) => typeof one === "string") },
+  members: { key: "with", initial: [], read: (text) => readJson(text).filter(isId).map(String) }, // of a set, besides query
+  where: { key: "where", initial: [], read: readTexts },
+  unless: { key: "unless", initial: [], read: readTexts },
   show: { key: "show", initial: "list", choices: ["list", "map"] },
   build: { key: "build", initial: false, read: (text) => text === "1", write: () => "1" },
   compare: { key: "vs", initial: false, read: (text) => text === "1", write: () => "1" },
@@ -65,6 +67,10 @@ function readJson(text) {
   } catch {
     return [];
   }
+}
+
+function readTexts(text) {
+  return readJson(text).filter((one) => typeof one === "string");
 }
 
 function isId(value) {
@@ -140,7 +146,9 @@ export function atNode(node) {
     view: "explore",
     query: String(node.id),
     queryType: node.node_type,
+    members: [],
     where: [],
+    unless: [],
     compare: false,
     show: "list",
     build: false,
@@ -165,30 +173,61 @@ export function meaningOf(values, side, isWhole) {
 
 // ---- What this browser remembers ------------------------------------------------------------------
 const RECENT = "neupath.recent";
+const SAVED = "neupath.saved";
 const MOST_RECENT = 8;
 
-function readStored() {
+function readStored(key) {
   try {
-    const rows = JSON.parse(localStorage.getItem(RECENT) ?? "[]");
+    const rows = JSON.parse(localStorage.getItem(key) ?? "[]");
     return Array.isArray(rows) ? rows.filter((row) => typeof row?.title === "string" && /^#/.test(row.address)) : [];
   } catch {
     return [];
   }
 }
 
-export function recentSearches(graph) {
-  return readStored().filter((row) => row.graph === graph);
-}
-
-export function remember(title, values) {
-  const row = { title, graph: values.graph, address: addressOf({ ...values, pairs: [], type: null }) };
-  const others = readStored().filter((one) => one.title !== title || one.graph !== row.graph);
+function writeStored(key, rows) {
   try {
-    localStorage.setItem(RECENT, JSON.stringify([row, ...others].slice(0, MOST_RECENT * 4)));
+    localStorage.setItem(key, JSON.stringify(rows));
   } catch {
-    // the storage is full or forbidden: recent searches are a convenience
+    // the storage is full or forbidden: remembered searches are a convenience
   }
 }
+
+/** What is remembered of a search: the words of its title, and its address without marks. */
+const rowOf = (title, values) => ({
+  title,
+  graph: values.graph,
+  address: addressOf({ ...values, pairs: [], type: null, show: "list", build: false, side: "a" }),
+});
+
+export const recentSearches = (graph) => readStored(RECENT).filter((row) => row.graph === graph);
+export const savedSearches = (graph) => readStored(SAVED).filter((row) => row.graph === graph);
+
+export function remember(title, values) {
+  const row = rowOf(title, values);
+  const others = readStored(RECENT).filter((one) => one.title !== title || one.graph !== row.graph);
+  writeStored(RECENT, [row, ...others].slice(0, MOST_RECENT * 4));
+}
+
+export const isSaved = (values) => readStored(SAVED).some((row) => row.address === rowOf("", values).address);
+
+/** Keep a search until it is removed. */
+export function saveSearch(title, values) {
+  writeStored(SAVED, [rowOf(title, values), ...readStored(SAVED)]);
+  notify();
+}
+
+/** Forget a saved search, by its state or its address. */
+export function unsaveSearch(search) {
+  const address = typeof search === "string" ? search : rowOf("", search).address;
+  writeStored(
+    SAVED,
+    readStored(SAVED).filter((row) => row.address !== address),
+  );
+  notify();
+}
+
+addEventListener("storage", notify); // another tab has saved or removed one
 
 export function forgetSearches() {
   localStorage.removeItem(RECENT);

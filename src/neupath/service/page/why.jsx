@@ -12,13 +12,14 @@ import { announce, Bar, count, labelOf, percent, pluralOf, Problem, score, shown
 const DRAWN = 10;
 
 /** The explanation of one hit. `subject` has the graph, the meaning, the query, the target and how the list looks. */
-export function Why({ state, meaning, types, query, target, k }) {
+export function Why({ state, meaning, types, queries, target, k, version, rankAgain }) {
   const { graph, queryType, by } = state;
-  const key = [graph, meaning, query.id, target.id, by, k];
+  const ids = queries.map((one) => one.id);
+  const key = [graph, meaning, ids, target.id, by, k];
   const answer = useAnswer(
     ["why", ...key],
-    (signal) => explain(graph, meaning, { query: query.id, type: queryType, target: target.id, by, k }, signal),
-    JSON.stringify([graph, meaning, query.id, target.id]),
+    (signal) => explain(graph, meaning, { queries: ids, type: queryType, target: target.id, by, k }, signal),
+    JSON.stringify([graph, meaning, ids, target.id]),
   );
   const { data: why, error, isLoading, isStale, retry } = answer;
   const section = useRef(null);
@@ -38,22 +39,35 @@ export function Why({ state, meaning, types, query, target, k }) {
     <section id="why" ref={section} aria-labelledby="why-title" aria-busy={isLoading} class={isStale ? "stale" : ""}>
       <div class="heading">
         <h2 id="why-title" tabindex={-1}>
-          <bdi>{shown(labelOf(query), 60)}</bdi> and <bdi>{shown(labelOf(named), 60)}</bdi>
+          <bdi>{queries.length > 1 ? `${count(queries.length)} nodes` : shown(labelOf(queries[0]), 60)}</bdi> and{" "}
+          <bdi>{shown(labelOf(named), 60)}</bdi>
         </h2>
-        <a
-          class="button"
-          href={linkTo({ view: "relate", target: String(target.id), targetType: target.node_type ?? queryType })}
-        >
-          All relations
-        </a>
+        {queries.length === 1 && (
+          <a
+            class="button"
+            href={linkTo({ view: "relate", target: String(target.id), targetType: target.node_type ?? queryType })}
+          >
+            All relations
+          </a>
+        )}
         <button type="button" id="why-close" aria-label="Close the explanation" onClick={close}>
           ✕
         </button>
       </div>
       {error && <Problem error={error} retry={retry} />}
       {isLoading && !why && <Waiting text="Finding the paths" />}
+      {why && version !== undefined && why.version !== version && (
+        <div class="problem changed" role="alert">
+          <p>
+            The graph has changed: the list is of version {version}, this explanation of version {why.version}.
+          </p>
+          <button type="button" onClick={rankAgain}>
+            Rank again
+          </button>
+        </div>
+      )}
       {why && (
-        <Explanation why={why} state={state} types={types} meaning={meaning} query={query} target={target} k={k} />
+        <Explanation why={why} state={state} types={types} meaning={meaning} queries={queries} target={target} k={k} />
       )}
       <p class="go">
         <NodeLink node={{ node_type: queryType, ...named }} /> <span class="quiet">search from here</span>
@@ -67,9 +81,12 @@ function partsOf(why) {
   return why.parts ? why.parts.map((part) => ({ ...part, total: why.score })) : [{ ...why, total: why.score }];
 }
 
-function Explanation({ why, state, types, meaning, query, target, k }) {
+function Explanation({ why, state, types, meaning, queries, target, k }) {
   const parts = partsOf(why);
-  const standing = why.rank ? `rank ${count(why.rank)} of ${count(why.targets)}` : null;
+  const isFiltered = state.where.length + state.unless.length > 0;
+  const standing = why.rank
+    ? `rank ${count(why.rank)} of ${count(why.targets)}${isFiltered ? " before filters" : ""}`
+    : null;
   return (
     <div id="why-body">
       <p class="summary">{shown(why.summary ?? parts[0].summary ?? "", 600)}</p>
@@ -78,19 +95,42 @@ function Explanation({ why, state, types, meaning, query, target, k }) {
         {standing && `, ${standing}`}
       </p>
       {why.why_not && <p class="why-not">{shown(why.why_not.sentence, 600)}</p>}
+      {why.members && <MemberShares members={why.members} />}
       {parts.map((part) => (
         <Part key={part.metapath ?? "model"} part={part} state={state} types={types} isOne={parts.length === 1} />
       ))}
-      {meaning.metapath && why.score > 0 && (
-        <WhatIf state={state} meaning={meaning} query={query} target={target} why={why} k={k} />
+      {meaning.metapath && why.score > 0 && queries.length === 1 && (
+        <WhatIf state={state} meaning={meaning} query={queries[0]} target={target} why={why} k={k} />
       )}
     </div>
   );
 }
 
+/** What each node of a set adds to the score. */
+function MemberShares({ members }) {
+  const most = Math.max(1e-12, ...members.map((member) => member.share));
+  return (
+    <>
+      <h3 class="by-member">By node of the query</h3>
+      <ul class="weights">
+        {members.map((member) => (
+          <li key={member.id}>
+            <span class="name">
+              <NodeLink node={member} most={60} />
+            </span>
+            <span class="quiet">{count(member.paths, "path")}</span>
+            <Bar share={member.share / most} />
+            <span class="score">{percent(member.share)}</span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
 /** Say what the numbers of a formula are. */
-function formulaWords({ measure, denominators, numerator }) {
-  if (measure !== "pathsim" || !denominators || denominators.length !== 2) return null;
+function formulaWords({ measure, denominators, numerator, members }) {
+  if (members || measure !== "pathsim" || !denominators || denominators.length !== 2) return null;
   const whole = (value) => (Number.isInteger(value) ? count(value) : score(value));
   return `${whole(numerator)} ${numerator === 1 ? "path joins" : "paths join"} them; ${whole(denominators[0])} and ${whole(denominators[1])} lead from each back to itself.`;
 }
@@ -103,7 +143,9 @@ function Part({ part, state, types, isOne }) {
     ? chosen.instances
     : groups
         .slice(0, DRAWN)
-        .flatMap((group) => group.instances.slice(0, 1).map((path) => ({ ...path, share: group.score })));
+        .flatMap(
+          (group) => group.drawn ?? group.instances.slice(0, 1).map((path) => ({ ...path, share: group.score })),
+        );
   const layers = part.by ? [...new Set(pathTypes(part))] : [];
   return (
     <div class="part" ref={room.place}>

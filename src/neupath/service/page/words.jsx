@@ -43,6 +43,8 @@ export function pluralOf(word) {
   return /(s|x|z|ch|sh)$/i.test(word) ? `${word}es` : `${word}s`;
 }
 
+export const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
+
 export const article = (word) => (/^[aeiou]/i.test(word) ? "an" : "a");
 
 /** Describe a meta-path in a few words: shared methods, conferences of their papers. */
