@@ -33,6 +33,32 @@ def test_an_explanation_is_its_sentence_and_groups(toy: HIN) -> None:
     assert lines[2].split() == ["83", "%", "SIGMOD"]
 
 
+def test_other_results_are_short(toy: HIN) -> None:
+    related = npth.relate(toy, "Mike", "Jim")
+    assert repr(related).splitlines() == [
+        "Related: Jim ranks 3 of 3 targets of Mike along author-paper-venue-paper-author.",
+        "  rank 3 of 3  pathsim 0.08262  author-paper-venue-paper-author",
+    ]
+    compared = npth.compare([npth.PathSim("APVPA").fit(toy), npth.PathCount("APVPA").fit(toy)], "Mike", k=2)
+    assert repr(compared).splitlines() == [
+        "RankComparison of the hits of Mike, author nodes:",
+        "  1  author-paper-venue-paper-author, pathsim",
+        "  2  author-paper-venue-paper-author, pathcount",
+        "     1     2  Bob",
+        "     2     3  Mary",
+        "  and 1 more",
+    ]
+    pairs = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Jim", 0.0826), ("Mike", "Ann", 0.0)]
+    first, *parts = repr(npth.infer(toy, pairs)).splitlines()
+    assert first.startswith("Inferred from 4 labels, by ")
+    assert len(parts) <= 5
+
+
+def test_one_relation_is_one() -> None:
+    one = npth.load({("user", "film"): [("u", "f")]})
+    assert repr(one).endswith("; 1 relation>")
+
+
 def test_notebooks_show_hostile_names_as_text() -> None:
     hin = hostile_graph()
     path = "<b>user-tag-<b>user"

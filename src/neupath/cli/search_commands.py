@@ -320,14 +320,15 @@ def search(
             raise QueryError(f"--with and --without add to one QUERY, and {len(query)} are given; give one")
         members = read_set(hin, scorer.source_type, query[0], added, removed)
         results, query = (
-            [scorer.top_k(dict(zip(members.ids, members.weights, strict=True)), k, **options)],
+            [scorer.top_k(members.as_dict(), k, **options)],
             [members.label],
         )
     count = PERMUTATIONS if permutations is None else permutations
     evidence = find_evidence(
         scorer, results, count if with_significance else None, with_stability or by is not None, by, seed or 0
     )
-    contents = [hits_with(hits, **known) for hits, known in zip(results, evidence, strict=True)]
+    parts = {"parts": scorer.described_parts()} if isinstance(scorer, Combination) else {}
+    contents = [hits_with(hits, **known) | parts for hits, known in zip(results, evidence, strict=True)]
     if output.is_table:
         _print_hits(output, query, contents)
     for text, hits, known, content in zip(query, results, evidence, contents, strict=True):
@@ -371,7 +372,7 @@ def _count_ties(scorer: Scorer, hits: Hits, k: int, options: SearchOptions) -> i
     if not len(hits):
         return 0
     query = hits.query
-    members = dict(zip(query.ids, query.weights, strict=True)) if isinstance(query, QuerySet) else None
+    members = query.as_dict() if isinstance(query, QuerySet) else None
     wanted, last, scores = k, hits.scores[-1], hits.scores
     while len(scores) == wanted and scores[-1] == last:
         wanted = wanted + _BEYOND if wanted == k else wanted * _FURTHER
@@ -599,10 +600,10 @@ def render_set(explanation: SetExplanation) -> Group:
         about = (f"  {counted(member.paths, 'path')}, weight {member.weight:.4g}", "dim")
         label = (label_text(member.node.label), "bold")
         branch = members.add(
-            Text.assemble((f"{member.score:.4f}", "cyan"), f"  {_percent(member.share)}  ", label, about)
+            Text.assemble((score_text(member.score), "cyan"), f"  {_percent(member.share)}  ", label, about)
         )
         for group in member.groups:
-            line = Text.assemble((f"{group.score:.4f}", "cyan"), f"  {_percent(group.share)}  ")
+            line = Text.assemble((score_text(group.score or 0.0), "cyan"), f"  {_percent(group.share)}  ")
             line.append(label_text(group.node.label)).append(f"  {counted(group.paths, 'path')}", style="dim")
             own = branch.add(line)
             for instance in group.instances:
@@ -613,7 +614,7 @@ def render_set(explanation: SetExplanation) -> Group:
     for group in explanation.groups:
         label = (label_text(group.node.label), "bold")
         paths = (f"  {counted(group.paths, 'path')}", "dim")
-        nodes.add(Text.assemble((f"{group.score:.4f}", "cyan"), f"  {_percent(group.share)}  ", label, paths))
+        nodes.add(Text.assemble((score_text(group.score or 0.0), "cyan"), f"  {_percent(group.share)}  ", label, paths))
     if explanation.num_groups > len(explanation.groups):
         nodes.add(Text(f"and {counted(explanation.num_groups - len(explanation.groups), 'more node')}", style="dim"))
     return Group(head, Text(printable(explanation.summary)), members, nodes)
@@ -629,7 +630,7 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
     """Show groups as a tree with their paths, given what all groups add to a score, and the whole score."""
     by = f" by {explanation.node_types[explanation.step]}" if explanation.node_types else ""
     tree = Tree(Text(printable(f"{counted(explanation.num_instances, 'path')}{by}"), style="dim"))
-    largest = max((group.share for group in groups), default=0.0)
+    largest = max((abs(group.share) for group in groups), default=0.0)
     names_relations = " " in without_brackets(
         explanation.metapath
     )  # the canonical text names them only where types don't decide
@@ -640,7 +641,7 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
             continue
         label = (label_text(group.node.label), "bold")
         about = (f"  {counted(group.paths, 'path')}  ", "dim")
-        branch = tree.add(Text.assemble(head, label, about, bar(group.share / largest if largest else 0.0)))
+        branch = tree.add(Text.assemble(head, label, about, bar(abs(group.share) / largest if largest else 0.0)))
         for instance in group.instances:
             fraction = instance.share / total if total else 0.0
             share = Text.assemble((score_text(instance.share), "cyan"), f"  {_percent(fraction)}  ")
@@ -649,7 +650,8 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
             branch.add(Text(f"and {counted(group.paths - len(group.instances), 'more path')}", style="dim"))
     hidden = explanation.num_groups - len(groups)
     if hidden:
-        rest = max(0.0, score - sum(group.score or 0.0 for group in groups))
+        rest = score - sum(group.score or 0.0 for group in groups)
+        rest = 0.0 if rest * score < 0 else rest  # by rounding
         tree.add(Text(f"and {counted(hidden, 'more node')}, together {score_text(rest)} of the score", style="dim"))
     return tree
 
@@ -684,7 +686,7 @@ def _render_why_not(why_not: WhyNot, target: str) -> list[RenderableType]:
 
 
 def _percent(share: float) -> str:
-    return " <0.1 %" if 0 < share < 0.0005 else f"{100 * share:5.1f} %"
+    return " <0.1 %" if 0 < share < 0.0005 else f"{100 * share + 0.0:5.1f} %"
 
 
 def render_combined(combined: CombinedExplanation) -> Group:
@@ -822,6 +824,8 @@ def compare(
         typer.Option("--measure", "-m", help="As for search; repeat to compare several.", show_default="pathsim"),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="How many hits of each.")] = 10,
+    added: WithOption = None,
+    removed: WithoutOption = None,
     node_type: Annotated[
         str | None, typer.Option("--node-type", help="The type of QUERY, if all measures look at the whole graph.")
     ] = None,
@@ -839,6 +843,7 @@ def compare(
 
     Examples:
       neupath compare toy Mike -p APVPA -m pathsim -m pathcount
+      neupath compare toy Mike --with Bob -p APVPA -m pathsim -m joinsim
       neupath compare stdlib ArgumentParser -p class-method-class -p CBC -k 5
     """
     hin = source.load(as_of)
@@ -851,7 +856,8 @@ def compare(
         else:
             chosen = given or [str(required_metapath(hin.schema, None, suggested_type(hin, [query])))]
             scorers += [make_scorer(hin, metapath=path, measure=name) for path in chosen]
-    compared = compare_rankings(scorers, query, k)
+    members = read_set(hin, scorers[0].source_type, query, added, removed) if added or removed else None
+    compared = compare_rankings(scorers, query if members is None else members.as_dict(), k)
     if plot is not None:
         from neupath.explain.drawing import draw_comparison
 
@@ -863,7 +869,7 @@ def compare(
         rows = [node.to_dict() | dict(zip(methods, node.ranks, strict=True)) for node in compared.nodes]
         output.print_table(("id", "name", *methods), rows)
     else:
-        stdout.print(render_comparison(compared, query))
+        stdout.print(render_comparison(compared, query if members is None else compared.query_label))
     if plot is not None:
         note(f"drawn to {plot}")
 

@@ -74,6 +74,10 @@ class QuerySet:
             )
         return self
 
+    def as_dict(self) -> dict[Id, float]:
+        """Return the members with their weights, as `Scorer.top_k` takes them."""
+        return dict(zip(self.ids, self.weights, strict=True))
+
     def to_dicts(self) -> list[dict[str, object]]:
         """Return what JSON says of the set."""
         return [{"id": node, "weight": weight} for node, weight in zip(self.ids, self.weights, strict=True)]

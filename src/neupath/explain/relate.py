@@ -64,7 +64,7 @@ class RelatedPath:
     targets: int
     """How many targets the query has: nodes with a score above 0, without the query itself."""
     percentile: float
-    """How many percent of these targets score no higher."""
+    """How many percent of these targets rank no higher, itself included: 100 for the first."""
     paths: int
     """The number of distinct paths."""
     group: PathGroup
@@ -76,7 +76,7 @@ class RelatedPath:
         return vars(self) | {"group": group}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Related:
     """The meta-paths that join two nodes, those first along which the target ranks highest."""
 
@@ -125,6 +125,13 @@ class Related:
         if not self.complete:
             parts.append("meta-paths that were not looked at")
         return f"Not listed: {joined(parts)}." if parts else None
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  rank {path.rank:,} of {path.targets:,}  {path.measure} {path.score:.4g}  {shortened(path.metapath, 80)}"
+            for path in self.metapaths
+        ]
+        return "\n".join([f"Related: {self.summary}", *lines, *filter(None, [self.left_out])])
 
     def to_dict(self) -> dict[str, object]:
         """Return what `relate --json` prints."""
@@ -306,7 +313,6 @@ class _Candidate:
     score: float = 0.0
     rank: int = 0
     targets: int = 0
-    higher: int = 0
 
     @property
     def middle(self) -> int:
@@ -542,8 +548,8 @@ class _MetaPathSearch:
         at = int(np.searchsorted(reached, self.target[1]))
         is_higher = scores > scores[at] * (1 + ROUNDING)
         tied_before = ~is_higher[:at] & (scores[:at] >= scores[at] * (1 - ROUNDING))
-        path.higher, path.targets = int(is_higher.sum()), len(reached)
-        path.rank = 1 + path.higher + int(tied_before.sum())
+        path.targets = len(reached)
+        path.rank = 1 + int(is_higher.sum()) + int(tied_before.sum())
 
     def _norms_key(self, path: _Candidate) -> tuple[object, ...]:
         length = len(path.legs)
@@ -574,7 +580,7 @@ class _MetaPathSearch:
             score=path.score,
             rank=path.rank,
             targets=path.targets,
-            percentile=100.0 * (path.targets - path.higher) / path.targets,
+            percentile=100.0 * (path.targets - path.rank + 1) / path.targets,
             paths=path.paths,
             group=PathGroup(node, int(path.counts[0][row] * path.counts[1][row]), share * path.score, share),
         )

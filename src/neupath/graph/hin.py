@@ -179,7 +179,8 @@ class HIN:
     def __repr__(self) -> str:
         counts = [f"{node_type} {len(nodes):,}" for node_type, nodes in self.nodes.items()]
         names = ", ".join(counts[:6]) + (f" and {len(counts) - 6} more types" if len(counts) > 6 else "")
-        return f"<HIN: {names}; {len(self.schema.relations)} relations>"
+        count = len(self.schema.relations)
+        return f"<HIN: {names}; {count} relation{'s' * (count != 1)}>"
 
     def _repr_html_(self) -> str:
         types = [

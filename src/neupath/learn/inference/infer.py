@@ -1,7 +1,7 @@
 """Inference: from labelled pairs to the meta-paths, weights and measure that explain them, and how sure that is."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -91,7 +91,7 @@ class Alternative:
         return {"measure": self.measure, "metapaths": parts, "rmse": self.rmse}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Inferred:
     """The meta-paths that explain labelled pairs under one measure, and the evidence for them.
 
@@ -100,8 +100,8 @@ class Inferred:
     cross-validated: the labels of each query are predicted from those of other queries.
     """
 
-    hin: HIN = field(repr=False)
-    pairs: Pairs = field(repr=False)
+    hin: HIN
+    pairs: Pairs
     measure: str
     parts: tuple[InferredPart, ...]
     kind: Literal["scores", "ranking"]
@@ -209,6 +209,11 @@ class Inferred:
         """Return what `infer --json` prints: the explanation, and up to `suggested` pairs worth labelling next."""
         pairs = self.suggest_pairs(suggested, skip) if suggested and self.alternatives else []
         return self.to_dict() | {"suggestions": [pair.to_dict() for pair in pairs]}
+
+    def __repr__(self) -> str:
+        parts = [f"  {part.weight:8.3f}  {part.metapath}" for part in self.parts]
+        count = f"{len(self.pairs):,} label{'s' * (len(self.pairs) != 1)}"
+        return "\n".join([f"Inferred from {count}, by {self.measure}: {self.verdict}", *parts])
 
     def to_dict(self) -> dict[str, object]:
         """Return the explanation and the evidence as JSON can hold them."""
