@@ -98,6 +98,7 @@ def test_search_json_is_the_documented_object(run: Run) -> None:
             {"rank": 2, "id": "Mary", "name": None, "score": 0.8},
             {"rank": 3, "id": "Jim", "name": None, "score": pytest.approx(0.0826, abs=1e-4)},
         ],
+        "ties": 1,
     }
     assert "3 of 4 author nodes are related" in result.err
 
@@ -490,7 +491,7 @@ def test_join_refuses_a_device_that_cannot_rank(run: Run, tmp_path: Path, option
 def test_search_for_a_set(run: Run) -> None:
     printed = run("search", "toy", "Mike", "-p", "APVPA", "--with", "Mary", "--without", "Jim=0.01", "--json").json
     expected = npth.PathSim("APVPA").fit(npth.load("toy")).top_k({"Mike": 1, "Mary": 1, "Jim": -0.01})
-    assert printed == expected.to_dict()
+    assert printed == expected.to_dict() | {"ties": 1}
     mean = run("search", "toy", "Mike", "-p", "APVPA", "--with", "Mary", "--json").json
     assert [member["weight"] for member in mean["query"]] == [0.5, 0.5]
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.disk_cache import DiskCache
-from neupath.errors import GraphError, MetaPathError, MissingExtraError, NodeError, QueryError, listed
+from neupath.errors import GraphError, MetaPathError, MissingExtraError, NodeError, QueryError, excerpt, listed
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
@@ -403,7 +403,7 @@ class HIN:
                     reasons.append(str(error))
             if fitting:
                 return fitting
-        raise NodeError(f"no node type has {what}: {listed(reasons, 2)}")
+        raise NodeError(f"no node type has {excerpt(what, 0)}: {listed(reasons, 2)}")
 
     def candidates(
         self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()
