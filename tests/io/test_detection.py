@@ -471,7 +471,7 @@ def test_numbers_with_a_decimal_comma_are_no_nodes(tmp_path: Path) -> None:
 
 
 def test_numbers_after_a_comma_in_a_column_of_ids_are_lists(tmp_path: Path) -> None:
-    rows = "".join(f'{row},x,"{row},{row + 1}"\n' for row in range(10, 20))
+    rows = "".join(f'{row},x,"{row % 5},{5 + row % 4}"\n' for row in range(20))
     hin = npth.load(write(tmp_path / "g", movies__csv=f"movie_id,title,actor_ids\n{rows}"))
     assert hin.num_nodes("actor") == 9
 
