@@ -64,11 +64,14 @@ def test_notebooks_show_hostile_names_as_text() -> None:
     path = "<b>user-tag-<b>user"
     hits = npth.PathSim(path).fit(hin).top_k("ü💥")
     why = npth.explain(hin, path, "ü💥", hits[0].id)
-    for page in (hits._repr_html_(), hin._repr_html_(), why._repr_html_()):
+    related = npth.relate(hin, "ü💥", hits[0].id)
+    compared = npth.compare([npth.PathSim(path).fit(hin), npth.PathCount(path).fit(hin)], "ü💥")
+    results = (hits, hin, why, related, compared, npth.infer(hin, [("ü💥", hits[0].id, 1.0)]))
+    for page in (result._repr_html_() for result in results):
         assert "<img" not in page
         assert "<b>user" not in page
         assert not re.search(r"[\x00-\x08\x1b]", page)
-    assert "\x1b" not in repr(hits) + repr(why)
+    assert "\x1b" not in repr(hits) + repr(why) + repr(related) + repr(compared)
 
 
 def test_hits_become_frames_and_pictures(toy: HIN, tmp_path: object) -> None:

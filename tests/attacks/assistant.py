@@ -23,7 +23,7 @@ _NAMES = (
     "query", "target", "metapath", "text", "k", "pairs", "graph", "limit", "node", "by", "where", "measure",
     "node_type", "query_type", "target_type", "max_steps", "no such argument",
 )  # fmt: skip
-_VALUES = (
+_VALUES: tuple[Any, ...] = (
     None, "", "x" * 5000, "\x00", "\ud800", "Mike", -1, 0, 1, 3, 10**30, 1.5, float("inf"), True, [], [[]], {},
     {"a": 1},
     "APVPA", "APA", "author-paper[year >= 2020]-author", "toy", "author", "pathsim", ["year >= 2000"], ["id = ("],

@@ -9,9 +9,9 @@ import numpy as np
 from neupath.engine.hits import QuerySet, check_k
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.explain.groups import PathNode, node_at, shortened
-from neupath.graph.hin import Floats
-from neupath.graph.nodes import Id, Rows
+from neupath.explain.groups import PathNode, node_at
+from neupath.graph.hin import Floats, html_table
+from neupath.graph.nodes import Id, Rows, one_line
 
 MOST_COLUMNS = 8
 """Rankings that stand side by side."""
@@ -64,12 +64,19 @@ class RankComparison:
 
     def __repr__(self) -> str:
         methods = [", ".join(filter(None, ranking)) for ranking in self.rankings]
-        legend = [f"  {number}  {shortened(method, 70)}" for number, method in enumerate(methods, 1)]
+        legend = [f"  {number}  {one_line(method)}" for number, method in enumerate(methods, 1)]
         best = [(node, "".join(f"{rank or '-':>6}" for rank in node.ranks)) for node in self.nodes[: self.k]]
-        lines = [f"{ranks}  {shortened(node.node.label)}" for node, ranks in best]
+        lines = [f"{ranks}  {one_line(node.node.label)}" for node, ranks in best]
         more = [f"  and {len(self.nodes) - self.k:,} more"] if len(self.nodes) > self.k else []
-        title = f"RankComparison of the hits of {shortened(self.query_label)}, {self.target_type} nodes:"
+        title = f"RankComparison of the hits of {one_line(self.query_label)}, {self.target_type} nodes:"
         return "\n".join([title, *legend, *lines, *more])
+
+    def _repr_html_(self) -> str:
+        methods = [", ".join(filter(None, ranking)) for ranking in self.rankings]
+        rows = [
+            (node.node.label, *("–" if rank is None else f"{rank:,}" for rank in node.ranks)) for node in self.nodes
+        ]
+        return html_table((self.target_type, *methods), rows, f"ranks of the hits of {self.query_label}")
 
     def to_dict(self) -> dict[str, object]:
         """Return what `compare --json` prints."""

@@ -19,9 +19,9 @@ from neupath.engine.products import LARGEST, Normalisation, column_norms, multip
 from neupath.engine.topk import normalised
 from neupath.errors import GraphError, QueryError, listed
 from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
-from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.hin import HIN, Csr, Floats, html_table
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
-from neupath.graph.nodes import Id
+from neupath.graph.nodes import Id, one_line
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,
@@ -128,10 +128,17 @@ class Related:
 
     def __repr__(self) -> str:
         lines = [
-            f"  rank {path.rank:,} of {path.targets:,}  {path.measure} {path.score:.4g}  {shortened(path.metapath, 80)}"
+            f"  rank {path.rank:,} of {path.targets:,}  {path.measure} {path.score:.4g}  {one_line(path.metapath)}"
             for path in self.metapaths
         ]
-        return "\n".join([f"Related: {self.summary}", *lines, *filter(None, [self.left_out])])
+        return "\n".join([f"Related: {one_line(self.summary, 200)}", *lines, *filter(None, [self.left_out])])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (path.metapath, f"{path.rank:,} of {path.targets:,}", path.measure, f"{path.score:.4g}", f"{path.paths:,}")
+            for path in self.metapaths
+        ]
+        return html_table(("meta-path", "rank", "measure", "score", "paths"), rows, self.summary)
 
     def to_dict(self) -> dict[str, object]:
         """Return what `relate --json` prints."""

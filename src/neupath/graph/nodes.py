@@ -300,3 +300,13 @@ class Nodes:
 
         parsed = parse_condition(condition, self.column_names()) if isinstance(condition, str) else condition
         return parsed.mask(self)
+
+
+def one_line(text: object, most: int = 80) -> str:
+    r"""Return a text in one line that a terminal or a page shows as it is, shortened.
+
+    >>> one_line("a\nb" + 99 * "c", 5)
+    'a bc…'
+    """
+    plain = "".join(character if character.isprintable() else " " for character in str(text))
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"

@@ -15,7 +15,7 @@ from neupath.engine.hits import Hits
 from neupath.engine.scorer import SearchOptions
 from neupath.errors import QueryError, listed
 from neupath.explain.explanation import CombinedExplanation, explain_combination
-from neupath.graph.hin import HIN
+from neupath.graph.hin import HIN, html_table
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
 from neupath.learn.evaluation import auc, r_squared, rmse
@@ -214,6 +214,12 @@ class Inferred:
         parts = [f"  {part.weight:8.3f}  {part.metapath}" for part in self.parts]
         count = f"{len(self.pairs):,} label{'s' * (len(self.pairs) != 1)}"
         return "\n".join([f"Inferred from {count}, by {self.measure}: {self.verdict}", *parts])
+
+    def _repr_html_(self) -> str:
+        intervals = ["" if part.low is None else f"{part.low:.3f} to {part.high:.3f}" for part in self.parts]
+        rows = [(part.metapath, f"{part.weight:.3f}", own) for part, own in zip(self.parts, intervals, strict=True)]
+        caption = f"by {self.measure}: {self.verdict}"
+        return html_table(("meta-path", "weight", "9 in 10 resamples"), rows, caption)
 
     def to_dict(self) -> dict[str, object]:
         """Return the explanation and the evidence as JSON can hold them."""
