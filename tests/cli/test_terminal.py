@@ -190,6 +190,16 @@ def test_nothing_is_wrapped_or_cut_in_a_pipe(run: Run, long_names: Path) -> None
     assert "\x1b" not in found + why
 
 
+@pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
+def test_ids_and_scores_stay_whole_at_any_width(
+    run: Run, long_names: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    ids = [f"{LONG.replace(',', ';')} {number}" for number in range(3)]
+    lines = run("search", long_names, ids[0], "-p", "book-tag-book").out.splitlines()
+    assert all(any(each in line and "1.0000" in line for line in lines) for each in ids[1:])
+
+
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_terminal_without_these_characters_gets_others(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     written = io.TextIOWrapper(io.BytesIO(), encoding="ascii")

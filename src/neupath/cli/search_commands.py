@@ -226,10 +226,15 @@ def find(
         print(f"no name or id is like {typed!r} among {count:,} nodes")
 
 
+_REST_OF_MATCH = 26  # columns that a name, how it matches and the gaps need
+
+
 def render_matches(nodes: Sequence[NodeMatch]) -> Table:
     """Show nodes that match a text, with what tells them apart."""
     named = any(node.name is not None and node.name != node.id for node in nodes)
     table = plain_table("node type", "id", *(["name"] if named else []), "")
+    types, ids = (max(len(str(getattr(node, field))) for node in nodes) for field in ("node_type", "id"))
+    table.columns[1].no_wrap = types + ids + _REST_OF_MATCH <= stdout.width  # names give way to ids
     for node in nodes:
         labels = [str(node.id), *([node.name or ""] if named else [])]
         how = Text(_HOW[node.match], style="dim")
@@ -339,7 +344,7 @@ def search(
             of_set = isinstance(hits.query, QuerySet)
             label = text if of_set else _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query_id)
             title = f"{scorer.target_type} nodes most similar to {label} by {method}"
-            stdout.print(render_hits(hits, title, evidence_columns(known)))
+            stdout.print(render_hits(hits, title, evidence_columns(known)), crop=False)
             note_evidence(known)
         elif output.is_text:
             stdout.print(f"{text}: nothing found by {method}", highlight=False, markup=False)
@@ -392,7 +397,7 @@ def _label_query(nodes: Nodes, text: str, query: Id) -> str:
 
 
 _REST_OF_HIT = 32  # columns that rank, score, bar and the gaps take
-_NARROWEST = -6  # columns left for a name and a bar from which on ids are not broken: then both give way
+_NARROWEST = -6  # columns left for a name and a bar below which the table gives way to lines
 
 
 def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | None = None) -> Group:
@@ -404,10 +409,12 @@ def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | N
     more = columns or {}
     extra = sum(2 + max(map(len, (column, *values))) for column, values in more.items())
     left = stdout.width - id_width - extra - _REST_OF_HIT
+    if left < _NARROWEST:
+        return titled(title, *_hit_lines(hits, more))
     if show_names:  # names give way to ids, which are copied and must stay whole
         widest = min(40, max(10, left)) if stdout.is_bounded else None
         table.add_column("name", max_width=widest, overflow="ellipsis", no_wrap=True)
-    table.add_column("id", style="dim" if show_names else "", overflow="fold", no_wrap=left >= _NARROWEST)
+    table.add_column("id", style="dim" if show_names else "", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
     for column in more:
         table.add_column(column, justify="right", no_wrap=True)
@@ -428,6 +435,16 @@ def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | N
         )
         table.add_row(*row[: len(table.columns)])
     return titled(title, table)
+
+
+def _hit_lines(hits: Hits, columns: Mapping[str, Sequence[str]]) -> list[Text]:
+    """Show hits where a table has no room: a line for each, which ends with its whole id."""
+    lines = []
+    for hit in hits:
+        evidence = [f"{name} {values[hit.rank - 1]}" for name, values in columns.items()]
+        line = [f"{hit.rank:>2}", score_text(hit.score), *evidence, printable(str(hit.id))]
+        lines.append(Text("  ".join(line), no_wrap=True, overflow="ignore"))
+    return lines
 
 
 # ---- explain -------------------------------------------------------------------------------------

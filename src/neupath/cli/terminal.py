@@ -13,7 +13,7 @@ from inspect import Parameter, signature
 from io import StringIO
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, Group, RenderableType, RenderResult
@@ -404,7 +404,8 @@ def plain_table(*columns: str) -> Table:
     """Return a table without lines; a title that begins with ">" aligns its column to the right."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in columns:
-        table.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left")
+        justify: Literal["left", "right"] = "right" if title.startswith(">") else "left"
+        table.add_column(title.removeprefix(">"), justify=justify, overflow="fold")  # nothing is cut
     return table
 
 
