@@ -16,6 +16,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.attacks import connections, overload
+from tests.attacks.assistant import attack_tools, measure_answers
 from tests.attacks.conditions import attack_conditions
 from tests.attacks.layouts import attack_layouts
 from tests.attacks.readers import FORMATS, attack_readers
@@ -28,6 +29,7 @@ ATTACKS: dict[str, Attack] = {
     "readers": lambda options: attack_readers(list(FORMATS), options.count, options.seed),
     "layouts": lambda options: attack_layouts(options.count, options.seed),
     "conditions": lambda options: attack_conditions(options.count, options.seed),
+    "tools": lambda options: attack_tools(2 * options.count, options.seed) | {"characters": measure_answers()},
     "stores": attack_stores,
     "models": lambda options: attack_models(options.count, options.seed),
     "joins": lambda options: attack_joins(options.count, options.seed),

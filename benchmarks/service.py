@@ -17,6 +17,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -217,7 +218,7 @@ async def load_of_peer(load: Load) -> Load:
 def cli_answers(data: str, ids: list[int]) -> list[bytes]:
     command = [sys.executable, "-m", "neupath.cli", "search", "imdb", *map(str, ids), "--metapath", PATH, "--json"]
     done = subprocess.run([*command, "-k", str(K), "--data", data], capture_output=True, check=True)
-    return done.stdout.splitlines()
+    return [re.sub(rb', "ties": \d+}$', b"}", line) for line in done.stdout.splitlines()]  # the service has none
 
 
 def run_load(data: str, seconds: float, out: str | None) -> None:

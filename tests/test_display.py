@@ -33,16 +33,45 @@ def test_an_explanation_is_its_sentence_and_groups(toy: HIN) -> None:
     assert lines[2].split() == ["83", "%", "SIGMOD"]
 
 
+def test_other_results_are_short(toy: HIN) -> None:
+    related = npth.relate(toy, "Mike", "Jim")
+    assert repr(related).splitlines() == [
+        "Related: Jim ranks 3 of 3 targets of Mike along author-paper-venue-paper-author.",
+        "  rank 3 of 3  pathsim 0.08262  author-paper-venue-paper-author",
+    ]
+    compared = npth.compare([npth.PathSim("APVPA").fit(toy), npth.PathCount("APVPA").fit(toy)], "Mike", k=2)
+    assert repr(compared).splitlines() == [
+        "RankComparison of the hits of Mike, author nodes:",
+        "  1  author-paper-venue-paper-author, pathsim",
+        "  2  author-paper-venue-paper-author, pathcount",
+        "     1     2  Bob",
+        "     2     3  Mary",
+        "  and 1 more",
+    ]
+    pairs = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Jim", 0.0826), ("Mike", "Ann", 0.0)]
+    first, *parts = repr(npth.infer(toy, pairs)).splitlines()
+    assert first.startswith("Inferred from 4 labels, by ")
+    assert len(parts) <= 5
+
+
+def test_one_relation_is_one() -> None:
+    one = npth.load({("user", "film"): [("u", "f")]})
+    assert repr(one).endswith("; 1 relation>")
+
+
 def test_notebooks_show_hostile_names_as_text() -> None:
     hin = hostile_graph()
     path = "<b>user-tag-<b>user"
     hits = npth.PathSim(path).fit(hin).top_k("ü💥")
     why = npth.explain(hin, path, "ü💥", hits[0].id)
-    for page in (hits._repr_html_(), hin._repr_html_(), why._repr_html_()):
+    related = npth.relate(hin, "ü💥", hits[0].id)
+    compared = npth.compare([npth.PathSim(path).fit(hin), npth.PathCount(path).fit(hin)], "ü💥")
+    results = (hits, hin, why, related, compared, npth.infer(hin, [("ü💥", hits[0].id, 1.0)]))
+    for page in (result._repr_html_() for result in results):
         assert "<img" not in page
         assert "<b>user" not in page
         assert not re.search(r"[\x00-\x08\x1b]", page)
-    assert "\x1b" not in repr(hits) + repr(why)
+    assert "\x1b" not in repr(hits) + repr(why) + repr(related) + repr(compared)
 
 
 def test_hits_become_frames_and_pictures(toy: HIN, tmp_path: object) -> None:

@@ -66,6 +66,7 @@ def test_commands_print_what_is_shown(
 ) -> None:
     write_files(page, tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")  # as in a terminal: pages show no longer lines
     with pytest.raises(SystemExit) as stop:
         main(shlex.split(command))
     assert not stop.value.code

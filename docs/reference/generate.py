@@ -39,7 +39,10 @@ def command_line() -> str:
     os.environ["TERMINAL_WIDTH"] = "100"
     program = Program(name="neupath")
     sections = [_command(f"neupath {name}", program.load(name)) for name in sorted(COMMANDS)]
-    about = "Every command prints this with `--help`. `--json` prints one line of JSON where a command has it."
+    about = (
+        "Every command prints this with `--help`. `--json` prints one line of JSON where a command has it, `--csv` and "
+        "`--tsv` the rows of its table ([output](../searching.md#output-for-people-and-programs))."
+    )
     return "\n\n".join(["# Command line", about, *sections])
 
 

@@ -98,6 +98,7 @@ def test_search_json_is_the_documented_object(run: Run) -> None:
             {"rank": 2, "id": "Mary", "name": None, "score": 0.8},
             {"rank": 3, "id": "Jim", "name": None, "score": pytest.approx(0.0826, abs=1e-4)},
         ],
+        "ties": 1,
     }
     assert "3 of 4 author nodes are related" in result.err
 
@@ -490,7 +491,7 @@ def test_join_refuses_a_device_that_cannot_rank(run: Run, tmp_path: Path, option
 def test_search_for_a_set(run: Run) -> None:
     printed = run("search", "toy", "Mike", "-p", "APVPA", "--with", "Mary", "--without", "Jim=0.01", "--json").json
     expected = npth.PathSim("APVPA").fit(npth.load("toy")).top_k({"Mike": 1, "Mary": 1, "Jim": -0.01})
-    assert printed == expected.to_dict()
+    assert printed == expected.to_dict() | {"ties": 1}
     mean = run("search", "toy", "Mike", "-p", "APVPA", "--with", "Mary", "--json").json
     assert [member["weight"] for member in mean["query"]] == [0.5, 0.5]
 
@@ -590,3 +591,32 @@ def test_bad_questions_are_one_sentence(
     assert result.code == 2
     assert message in result.err
     assert len(result.err.strip().splitlines()) == 1
+
+
+def test_compare_ranks_a_set(run: Run) -> None:
+    command = ("compare", "toy", "Mike", "--with", "Jim", "-p", "APVPA", "-m", "pathsim", "-m", "joinsim")
+    printed = run(*command, "--json").json
+    assert [member["id"] for member in printed["query"]] == ["Mike", "Jim"]
+    for at, measure in enumerate(("pathsim", "joinsim")):
+        hits = run("search", "toy", "Mike", "--with", "Jim", "-p", "APVPA", "-m", measure, "--json").json["hits"]
+        ranks = {node["id"]: (node["ranks"][at], node["scores"][at]) for node in printed["nodes"]}
+        assert ranks == {hit["id"]: (hit["rank"], hit["score"]) for hit in hits}
+    assert run(*command).out.startswith("hits of Mike + Jim, side by side")
+
+
+def test_a_part_without_paths_adds_no_negative_zero(run: Run) -> None:
+    out = run("explain", "toy", "Mike", "Jim", "-p", "APVPA", "-p", "APA", "--weights", "1,-0.5").out
+    assert "author-paper-author adds 0.0000, 0.0 % of the score: -0.5" in out
+    assert "-0.0000" not in out
+
+
+def test_negative_shares_have_bars_of_their_size(run: Run) -> None:
+    out = run("explain", "toy", "Mike", "Jim", "-p", "APVPA", "-p", "APA", "--weights", "-1,2").out
+    assert max(line.count("█") for line in out.splitlines()) == 10
+
+
+def test_the_percentile_of_a_tie_goes_by_its_rank(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "user_tag.csv").write_text("user,tag\na,x\nb,x\nc,x\n")
+    first, second = (run("relate", tmp_path, "a", other, "--json").json["metapaths"][0] for other in "bc")
+    assert (first["rank"], first["percentile"]) == (1, 100.0)
+    assert (second["rank"], second["percentile"]) == (2, 50.0)

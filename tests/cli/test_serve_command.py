@@ -16,6 +16,7 @@ import pytest
 import neupath as npth
 from neupath.cli import main
 from neupath.store import check, open_store, write_store
+from tests.command_line import Run
 from tests.graphs import shop_graph
 from tests.patience import PATIENCE
 from tests.processes import run_process
@@ -159,3 +160,12 @@ def test_a_missing_extra_is_named(tmp_path: Path) -> None:
     assert process.returncode == 2
     assert process.stderr.startswith("error: this needs fastapi, which is not installed; run: pip install -e '")
     assert process.stderr.rstrip().endswith("[serve]'")  # of this checkout
+
+
+def test_a_graph_is_needed_on_the_line_or_in_the_file(run: Run, tmp_path: Path) -> None:
+    assert "[required]" not in run("serve", "--help").out
+    (tmp_path / "serve.toml").write_text("port = 0\n")
+    for options in ((), ("--config", tmp_path / "serve.toml")):
+        result = run("serve", *options)
+        assert result.code == 2
+        assert result.err.startswith("error: no GRAPH is given; name one, such as stdlib")

@@ -1,5 +1,8 @@
-"""Errors name the flags of the command, and --help shows commands that work."""
+"""What all commands share: errors that name flags, help whose examples run, and output for pipes and programs."""
 
+import csv
+import io
+import json
 import re
 import shlex
 import subprocess
@@ -12,7 +15,7 @@ import pytest
 import typer
 
 import neupath
-from neupath.cli import app, program
+from neupath.cli import app, main, program
 from neupath.cli.program import spell_parameter
 from tests.command_line import Run
 
@@ -108,3 +111,161 @@ def test_examples_of_the_help_are_commands(example: str) -> None:
         arguments = ["toy", *arguments[arguments.index("--config") + 2 :]]
     with COMMANDS[name].make_context(name, arguments) as context:
         assert context.params
+
+
+_READING = ("info", "paths", "find", "search", "explain", "compare", "relate", "whatif")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", _READING)
+def test_examples_of_the_help_run(run: Run, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    of_command = [shlex.split(text)[1:] for text in examples() if shlex.split(text)[1] == command]
+    runnable = [arguments for arguments in of_command if not {"--model", "--significance"} & set(arguments)]
+    own = [arguments for arguments in runnable if arguments[1] in ("toy", "stdlib")]
+    assert own
+    for arguments in own:
+        result = run(*arguments)
+        assert (result.code, bool(result.out)) == (0, True), (arguments, result.err)
+
+
+# ---- Output for pipes and programs ---------------------------------------------------------------
+LONG = "a class whose name is long, and longer still, so that no terminal of a usual width shows it in one line"
+PRINTED = {
+    "info": ("info", "toy"),
+    "paths": ("paths", "toy", "author"),
+    "find": ("find", "toy", "mike"),
+    "search": ("search", "toy", "Mike", "Jim", "-p", "APVPA"),
+    "explain": ("explain", "toy", "Mike", "Jim", "-p", "APVPA", "-p", "APA"),
+    "compare": ("compare", "toy", "Mike", "-p", "APVPA", "-m", "pathsim", "-m", "pathcount"),
+    "relate": ("relate", "toy", "Mike", "Jim"),
+    "whatif": ("whatif", "toy", "Mike", "Mary", "-p", "APVPA", "-k", "2"),
+    "datasets": ("datasets",),
+}
+
+
+@pytest.fixture(scope="session")
+def long_names(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("long") / "tables"
+    folder.mkdir()
+    rows = "".join(f"{LONG} {number},{tag}\n" for number in range(3) for tag in ("x", "y"))
+    (folder / "book_tag.csv").write_text(f"book,tag\n{rows.replace(LONG, LONG.replace(',', ';'))}")
+    return folder
+
+
+@pytest.mark.parametrize("name", PRINTED)
+@pytest.mark.parametrize(("flag", "delimiter"), [("--csv", ","), ("--tsv", "\t")])
+def test_tables_are_printed_for_programs(run: Run, name: str, flag: str, delimiter: str) -> None:
+    result = run(*PRINTED[name], flag)
+    header, *rows = csv.reader(result.out.splitlines(), delimiter=delimiter)
+    assert (result.code, len(set(header)), bool(rows)) == (0, len(header), True)
+    assert {len(row) for row in rows} == {len(header)}
+
+
+def test_tables_have_all_digits_of_the_json(run: Run) -> None:
+    table = list(csv.DictReader(run(*PRINTED["search"], "--csv").out.splitlines()))
+    lines = [json.loads(line) for line in run(*PRINTED["search"], "--json").out.splitlines()]
+    hits = [(answer["query"], hit["id"], hit["score"]) for answer in lines for hit in answer["hits"]]
+    assert [(row["query"], row["id"], float(row["score"])) for row in table] == hits
+
+
+def test_evidence_has_columns(run: Run) -> None:
+    found = run("search", "toy", "Mike", "-p", "APVPA", "--significance", "--permutations", "9", "--stability", "--csv")
+    assert found.out.splitlines()[0] == "query,rank,id,name,score,p_value,q_value,best_rank,worst_rank"
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_one_format_at_a_time(run: Run, name: str) -> None:
+    result = run(*PRINTED[name], "--json", "--tsv")
+    assert (result.code, result.out) == (2, "")
+    assert result.err == "error: --json and --tsv are given, but the result is printed once; give one of them\n"
+
+
+def test_nothing_is_wrapped_or_cut_in_a_pipe(run: Run, long_names: Path) -> None:
+    ids = [f"{LONG.replace(',', ';')} {number}" for number in range(3)]
+    found = run("search", long_names, ids[0], "-p", "book-tag-book").out
+    assert [line for line in found.splitlines() if ids[1] in line and "1.0000" in line]
+    why = run("explain", long_names, ids[0], ids[1], "-p", "book-tag-book", "--paths", "2").out
+    assert [line for line in why.splitlines() if f"{ids[0]} — x — {ids[1]}" in line]
+    assert "\x1b" not in found + why
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 120, 200])
+def test_ids_and_scores_stay_whole_at_any_width(
+    run: Run, long_names: Path, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    ids = [f"{LONG.replace(',', ';')} {number}" for number in range(3)]
+    lines = run("search", long_names, ids[0], "-p", "book-tag-book").out.splitlines()
+    assert all(any(each in line and "1.0000" in line for line in lines) for each in ids[1:])
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_terminal_without_these_characters_gets_others(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", written)
+    with pytest.raises(SystemExit) as stop:
+        main(list(PRINTED[name]))
+    written.flush()
+    text = written.buffer.getvalue().decode("ascii")  # type: ignore[attr-defined]
+    assert stop.value.code == 0
+    assert "?" not in text
+    if name in ("search", "explain"):
+        assert "####" in text
+
+
+def test_data_for_programs_keep_their_characters_in_any_encoding(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "user_tag.csv").write_text("user,tag\nJosé,x\nZoë,x\n", encoding="utf-8")
+
+    def printed(*options: str) -> tuple[Any, bytes]:
+        written = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+        monkeypatch.setattr(sys, "stdout", written)
+        with pytest.raises(SystemExit) as stop:
+            main(["search", str(tmp_path), "José", "-p", "user-tag-user", *options])
+        written.flush()
+        return stop.value.code, written.buffer.getvalue()  # type: ignore[attr-defined]
+
+    code, text = printed("--json")
+    assert (code, json.loads(text)["hits"][0]["id"]) == (0, "Zoë")
+    assert printed("--csv") == (2, b"")
+    assert "the output is in ascii, which lacks characters of this table" in capsys.readouterr().err
+
+
+# ---- Ties ----------------------------------------------------------------------------------------
+@pytest.fixture(scope="session")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Users: u0 to u299 have the tag x alone, and v has y as well."""
+    folder = tmp_path_factory.mktemp("tied")
+    edges = "".join(f"u{number},x\n" for number in range(300))
+    (folder / "user_tag.csv").write_text(f"user,tag\nv,x\nv,y\n{edges}w,z\n")
+    return folder
+
+
+def test_ties_beyond_the_last_hit_are_said(run: Run, tied: Path) -> None:
+    search = ("search", tied, "-p", "user-tag-user")
+    assert run(*search, "u0", "-k", "3").err == (
+        "note: u0: 299 user nodes tie at 1.0000; 3 of them are shown, in file order\n"
+    )
+    assert run(*search, "v", "-k", "3", "--csv").err == (
+        "note: v: 300 user nodes tie at 0.6667; 3 of them are shown, in file order\n"
+    )
+    assert run(*search, "u0", "-k", "299").err == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "ties"),
+    [
+        (("u0", "-k", "3"), 299),
+        (("u0", "-k", "299"), 299),
+        (("u0", "-k", "300"), 1),
+        (("u0", "-k", "400", "--zeros"), 1),
+        (("w", "-k", "2", "--zeros"), 301),
+        (("u0", "-k", "1", "--among", "u1", "--among", "u2", "--among", "v"), 2),
+        (("u0", "--with", "u1", "-k", "2"), 298),
+        (("w",), 0),
+    ],
+)
+def test_ties_are_counted_as_the_search_ranks(run: Run, tied: Path, options: tuple[str, ...], ties: int) -> None:
+    assert run("search", tied, "-p", "user-tag-user", *options, "--json").json["ties"] == ties

@@ -456,3 +456,40 @@ def test_no_line_is_a_comment_if_graph_toml_sets_header(tmp_path: Path) -> None:
     files = {"tag_post__csv": "# of 2019\nb,q\n", "graph__toml": "header = false\n"}
     with pytest.raises(npth.NeuPathError, match="line 2: expected 3 columns .*, got 1"):
         npth.load(write(tmp_path / "h", **files))
+
+
+# ---- Spreadsheets --------------------------------------------------------------------------------
+TRIPS = "\ufeffdriver;van;place;km\r\nAnn;v1;Hof;56,8\r\nBob;v1;Tor;2,1\r\nAnn;v2;Hof;9\r\nCem;v2;Tor;2,1\r\n"
+
+
+def test_numbers_with_a_decimal_comma_are_no_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "trips.csv"
+    path.write_text(TRIPS, encoding="utf-8")
+    hin = npth.load(path)
+    assert set(hin.nodes) == {"driver", "van", "place"}
+    assert any("the column km was left out" in note for note in hin.notes)
+
+
+def test_numbers_after_a_comma_in_a_column_of_ids_are_lists(tmp_path: Path) -> None:
+    rows = "".join(f'{row},x,"{row % 5},{5 + row % 4}"\n' for row in range(20))
+    hin = npth.load(write(tmp_path / "g", movies__csv=f"movie_id,title,actor_ids\n{rows}"))
+    assert hin.num_nodes("actor") == 9
+
+
+@pytest.mark.parametrize(
+    "text", ["place;A;B;C\nA;;1;2\nB;1;;3\nC;2;3;\n", ";Pen;Mug\nAnn;2,5;\nBob;3;1,5\n"], ids=["square", "pivot"]
+)
+def test_a_matrix_is_called_one(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "distances.csv"
+    path.write_text(text)
+    with pytest.raises(NeuPathError, match="it looks like a matrix, whose columns are nodes; write a row for each"):
+        npth.load(path)
+
+
+def test_the_graph_toml_of_a_table_of_nodes_reads_all_that_belongs_to_them(tmp_path: Path) -> None:
+    text = "name,city,skills,age\nAnn,Graz,sql;law,30\nBob,Graz,,41\nCem,Hof,law,30\nDan,Hof,sql;tax,52\n"
+    folder = write(tmp_path / "g", persons__csv=text)
+    with pytest.raises(NeuPathError, match="is not recognised|is a relation") as refused:
+        npth.load(folder)
+    (folder / "graph.toml").write_text(str(refused.value).partition(":\n")[2])
+    assert shape(npth.load(folder)) == {"person -person_city-> city": 4, "person -person_skill-> skill": 5}

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from hashlib import sha256
 from pathlib import Path
 from urllib.parse import quote
@@ -32,6 +33,12 @@ def cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, str]:
     return printed.out.rstrip("\n"), printed.err.rstrip("\n")
 
 
+def searched(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """Return what `search --json` prints, without `ties`, which the service does not count."""
+    printed, _ = cli(capsys, "search", *arguments, "--json")
+    return re.sub(r', "ties": \d+}$', "}", printed)
+
+
 @pytest.mark.parametrize(
     "name", sorted(set(read_examples()) - {"job", "jobs", "events", "metrics", "models", "graphs", "updates"})
 )
@@ -56,7 +63,7 @@ def test_the_example_of_an_update_is_a_real_answer(writable: Running) -> None:
 def test_search_answers_what_the_command_line_prints(
     running: Running, capsys: pytest.CaptureFixture[str], query: str, k: int, measure: str
 ) -> None:
-    printed, _ = cli(capsys, "search", "toy", query, "--metapath", PATH, "-k", str(k), "-m", measure, "--json")
+    printed = searched(capsys, "toy", query, "--metapath", PATH, "-k", str(k), "-m", measure)
     for _ in range(2):  # by a thread, then at once
         response = running.get(f"/api/graphs/toy/search?query={query}&metapath={PATH}&k={k}&measure={measure}")
         assert response.text == printed
@@ -70,7 +77,7 @@ def test_search_answers_what_the_command_line_prints(
 def test_measures_over_the_whole_graph_answer_what_the_command_line_prints(
     running: Running, capsys: pytest.CaptureFixture[str], measure: str
 ) -> None:
-    printed, _ = cli(capsys, "search", "toy", "Mike", "-m", measure, "-k", "3", "--json")
+    printed = searched(capsys, "toy", "Mike", "-m", measure, "-k", "3")
     assert json.loads(printed)["metapath"] is None
     words = f"query=Mike&measure={measure}&k=3"
     assert running.get(f"/api/graphs/toy/search?{words}").text == printed
@@ -98,9 +105,9 @@ def test_every_measure_is_listed(running: Running) -> None:
 
 
 def test_search_takes_the_options_of_the_command_line(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
-    printed, _ = cli(
-        capsys, "search", "toy", "Mike", "--metapath", "APVPA", "--include-query", "--zeros", "--where", "id != Bob",
-        "--among", "Mike", "--among", "Ann", "--json",
+    printed = searched(
+        capsys, "toy", "Mike", "--metapath", "APVPA", "--include-query", "--zeros", "--where", "id != Bob",
+        "--among", "Mike", "--among", "Ann",
     )  # fmt: skip
     words = "query=Mike&metapath=APVPA&include_query=true&zeros=true&where=id+!%3D+Bob&among=Mike&among=Ann"
     assert running.get(f"/api/graphs/toy/search?{words}").text == printed
@@ -274,14 +281,27 @@ def test_accept_selects_json_arrow_parquet_or_csv(running: Running) -> None:
     assert one.text.splitlines()[1] == '"Mike",1,"Bob",,1'
 
 
-def test_a_combination_is_searched_and_explained(running: Running) -> None:
+def test_a_combination_is_searched_and_explained(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
     parts = [{"measure": "pathsim", "metapath": "APVPA", "weight": 0.75}]
     parts.append({"measure": "pathsim", "metapath": "APA", "weight": 0.25})
-    (hits,) = running.post("/api/graphs/toy/search", {"queries": ["Mike"], "combination": parts}).json()
+    answer = running.post("/api/graphs/toy/search", {"queries": ["Mike"], "combination": parts})
+    assert answer.text == f"[{searched(capsys, 'toy', 'Mike', '-p', 'APVPA', '-p', 'APA', '--weights', '0.75,0.25')}]"
+    (hits,) = answer.json()
+    texts = ["author-paper-venue-paper-author", "author-paper-author"]
+    assert hits["parts"] == [part | {"metapath": text} for part, text in zip(parts, texts, strict=True)]
     assert hits["measure"] == "combination"
     assert hits["hits"][1] == {"rank": 2, "id": "Mary", "name": None, "score": pytest.approx(0.6)}
     request = {"query": "Mike", "target": "Mary", "combination": parts}
     assert running.post("/api/graphs/toy/explain", request).json()["score"] == pytest.approx(0.6)
+
+
+def test_a_negative_weight_of_a_combination_lowers_the_score(
+    running: Running, capsys: pytest.CaptureFixture[str]
+) -> None:
+    weights = {"APVPA": 1.0, "APA": -0.5}
+    parts = [{"measure": "pathsim", "metapath": path, "weight": weight} for path, weight in weights.items()]
+    answer = running.post("/api/graphs/toy/search", {"queries": ["Mike"], "combination": parts})
+    assert answer.text == f"[{searched(capsys, 'toy', 'Mike', '-p', 'APVPA', '-p', 'APA', '--weights', '1,-0.5')}]"
 
 
 def test_a_saved_model_is_searched_and_explained(running: Running) -> None:

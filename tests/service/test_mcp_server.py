@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import random
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -17,12 +16,12 @@ from neupath import HIN
 from neupath.service.app import Service, make_service
 from neupath.service.graph_registry import GraphHandle
 from neupath.service.mcp_server import make_mcp
+from tests.attacks.assistant import TOOLS, attack_tools, measure_answers
 from tests.patience import PATIENCE
 from tests.processes import run_process
 from tests.service.conftest import hostile_graph
 
 Call = Callable[..., Awaitable[dict[str, Any]]]
-TOOLS = ["describe", "explain", "find", "infer", "neighbours", "relate", "search"]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +71,7 @@ def refusal(service: Service, tool: str, **arguments: Any) -> str:
 def test_every_tool_has_a_schema_and_says_that_it_only_reads(service: Service) -> None:
     async def conversation(client: Client) -> None:
         tools = (await client.list_tools()).tools
-        assert sorted(tool.name for tool in tools) == TOOLS
+        assert sorted(tool.name for tool in tools) == sorted(TOOLS)
         for tool in tools:
             assert tool.description
             assert tool.input_schema["type"] == "object"
@@ -130,41 +129,19 @@ def test_errors_are_the_sentences_of_the_library(service: Service) -> None:
     assert "k is 0: input should be greater" in refusal(service, "search", query="Mike", metapath="APA", k=0)
 
 
-def test_malformed_calls_are_refused_and_the_next_one_works(service: Service) -> None:
-    rng = random.Random(0)
-    names = ["query", "target", "metapath", "text", "k", "pairs", "graph", "limit", "node", "by", "where", "measure"]
-    values = [
-        None,
-        "",
-        "x" * 5000,
-        "\x00",
-        "\ud800",
-        "Mike",
-        -1,
-        0,
-        10**30,
-        1.5,
-        True,
-        [],
-        [[]],
-        {},
-        {"a": 1},
-        "APVPA",
-        "toy",
-    ]
+def test_malformed_calls_are_refused_and_the_next_one_works() -> None:
+    outcomes = attack_tools(150, seed=0)
+    assert outcomes["answered"] > 0
+    assert outcomes["refused"] > 50
+    assert (outcomes["with a traceback"], outcomes["failed after"]) == (0, 0)
+    assert outcomes["longest_refusal"] < 1000
 
-    async def conversation(client: Client) -> None:
-        for _ in range(150):
-            arguments = {rng.choice(names): rng.choice(values) for _ in range(rng.randrange(5))}
-            try:
-                result = await client.call_tool(rng.choice([*TOOLS, "", "no such tool"]), arguments)
-                assert "Traceback" not in result.content[0].text
-            except UnicodeEncodeError:
-                pass  # the client cannot send it
-        result = await client.call_tool("find", {"text": "Mike", "graph": "toy"})
-        assert not result.is_error
 
-    converse(make_mcp(service), conversation)
+@pytest.mark.slow
+def test_answers_fit_into_a_context_window() -> None:
+    sizes = measure_answers()
+    assert set(sizes) == set(TOOLS)
+    assert max(sizes.values()) < 10_000
 
 
 @pytest.mark.slow

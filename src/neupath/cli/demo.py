@@ -35,11 +35,13 @@ def demo(as_json: JsonOption = False) -> None:
     _show_command("neupath info stdlib")
     stdout.print(render_summary(summary, "stdlib"))
     _show_command(f"neupath search stdlib {query} --metapath {metapath}")
-    stdout.print(render_hits(hits, f"classes most similar to {query} by {metapath}: they share method names"))
+    stdout.print(
+        render_hits(hits, f"classes most similar to {query} by {metapath}: they share method names"), crop=False
+    )
     _show_command(f"neupath explain stdlib {query} {hits[0].id} --metapath {metapath} --limit 5")
     stdout.print(render_explanation(why))
     _show_command(f"neupath search stdlib {imports.query} --metapath {imports.metapath} -k 5")
-    stdout.print(render_hits(imports, f"modules that import what {imports.query} does"))
+    stdout.print(render_hits(imports, f"modules that import what {imports.query} does"), crop=False)
     _infer(hin, metapath)
     _auto(hin, metapath)
     _learn(hin, metapath, query)
@@ -97,7 +99,7 @@ def _learn(hin: HIN, metapath: str, query: str) -> None:
             if architecture == "neupath":
                 _show_command(f"neupath search stdlib {query} --model {architecture} -k 5")
                 title = f"classes most similar to {query}, as NeuPath learned it"
-                stdout.print(render_hits(model.top_k(query, k=5), title))
+                stdout.print(render_hits(model.top_k(query, k=5), title), crop=False)
 
 
 def _show_command(command: str) -> None:

@@ -12,14 +12,16 @@ from neupath.cli.program import printable
 from neupath.cli.terminal import (
     AsOfOption,
     GraphSource,
-    JsonOption,
     MeasureOption,
     MetaPathOption,
+    OutputFlags,
     ProgressBars,
+    label_text,
     note,
     note_relations,
     plain_table,
     print_json,
+    prints_table,
     reads_graph,
     stdout,
     titled,
@@ -29,7 +31,7 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.explain.counterfactual_problem import EDGES, Element
 from neupath.explain.counterfactuals import BUDGET, WhatIf, what_if
-from neupath.explain.groups import score_text, shortened
+from neupath.explain.groups import score_text
 from neupath.explain.significance import PERMUTATIONS, Significance, significance
 from neupath.explain.stability import Stability, check_stability, stability
 from neupath.learn.registry import required_metapath, suggested_type
@@ -37,6 +39,7 @@ from neupath.learn.registry import required_metapath, suggested_type
 
 # ---- whatif --------------------------------------------------------------------------------------
 @reads_graph
+@prints_table
 def whatif(
     source: GraphSource,
     query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
@@ -55,7 +58,8 @@ def whatif(
         int, typer.Option("--budget", help="How much work to spend on finding a set and proving it smallest.")
     ] = BUDGET,
     as_of: AsOfOption = None,
-    as_json: JsonOption = False,
+    *,
+    output: OutputFlags,
 ) -> None:
     """Find the fewest edges or nodes that decide whether B is among the best hits of A.
 
@@ -74,8 +78,16 @@ def whatif(
     answer = what_if(
         hin, parsed, query, target, measure=measure, k=k, remove=remove, add=add, limit=limit, budget=budget
     )
-    if as_json:
+    if output.as_json:
         print_json(answer.to_dict())
+    elif output.is_table:
+        sets = [*([("smallest", answer.smallest)] if answer.smallest else []), *(("alone", s) for s in answer.singles)]
+        rows = [
+            {"set": name, "change": str(element), "rank": changed.rank, "score": changed.score}
+            for name, changed in sets
+            for element in changed.elements
+        ]
+        output.print_table(("set", "change", "rank", "score"), rows)
     else:
         stdout.print(render_what_if(answer))
 
@@ -83,7 +95,7 @@ def whatif(
 def render_what_if(answer: WhatIf) -> Group:
     """Show the smallest set of changes, and single changes with their effect."""
     where = "no path" if answer.rank is None else f"rank {answer.rank:,}"
-    query, target = (shortened(node.label) for node in (answer.query, answer.target))
+    query, target = (label_text(node.label) for node in (answer.query, answer.target))
     best = "as the best hit" if answer.k == 1 else f"among the {answer.k:,} best"
     ends = f"{target} {best} of {query}"
     title = f"{ends} by {answer.metapath}, {answer.measure}"

@@ -14,12 +14,13 @@ from neupath._runtime.files import check_folder, write_text
 from neupath.cli.program import printable
 from neupath.cli.terminal import (
     GraphSource,
-    JsonOption,
+    OutputFlags,
     ProgressBars,
     bar,
     note,
     plain_table,
     print_json,
+    prints_table,
     reads_graph,
     stdout,
     titled,
@@ -39,6 +40,7 @@ TargetTypeOption = Annotated[str | None, typer.Option("--target-type", help="The
 
 
 @reads_graph
+@prints_table
 def infer(
     source: GraphSource,
     pairs: Annotated[
@@ -72,7 +74,8 @@ def infer(
     ] = None,
     budget: Annotated[int, typer.Option("--budget", help="The most multiplications of the search.")] = BUDGET,
     seed: Annotated[int, typer.Option("--seed", help="Decides folds, resamples and negatives.")] = 0,
-    as_json: JsonOption = False,
+    *,
+    output: OutputFlags,
 ) -> None:
     """Find the meta-paths, their weights, and the measure behind labelled pairs.
 
@@ -91,12 +94,7 @@ def infer(
       neupath infer stdlib pairs.csv --ask --save-pairs more.csv --out meaning
       neupath search stdlib argparse.ArgumentParser --model meaning
     """
-    if suggest < 0:
-        raise QueryError(f"--suggest is {suggest}; suggest 0 pairs or more")
-    if ask and as_json:
-        raise QueryError("--ask is a dialogue, and --json is for programs; use one of the two")
-    if save_pairs is not None and not ask:
-        raise QueryError("--save-pairs keeps the answers of --ask; give both, or neither")
+    _check_options(output, suggest=suggest, ask=ask, compare=compare, save_pairs=save_pairs)
     for folder in (out, save_pairs and save_pairs.parent):
         if folder is not None:
             check_folder(folder)
@@ -114,7 +112,7 @@ def infer(
     inferred = infer_from(labels)
     if ask:
         inferred = _ask(hin, inferred, labels, infer_from, save_pairs)
-    if not (ask or as_json):
+    if output.is_text and not ask:
         stdout.print(render_inferred(inferred))
     if out is not None:
         inferred.save(out)
@@ -124,8 +122,8 @@ def infer(
         from neupath.learn.training_run import compare_models
 
         rows = [row.to_dict() for row in compare_models(inferred, max_length, seed)]
-    if as_json:
-        print_json(inferred.report(suggest) | ({"compared": rows} if compare else {}))
+    if not output.is_text:
+        _print_inferred(inferred, output, suggest, {"compared": rows} if compare else {})
         return
     if inferred.alternatives and suggest and not ask:
         suggestions = inferred.suggest_pairs(suggest)
@@ -133,6 +131,28 @@ def infer(
         stdout.print(_render_suggestions(suggestions) if suggestions else agree)
     if rows:
         stdout.print(_render_comparison(rows))
+
+
+def _check_options(output: OutputFlags, *, suggest: int, ask: bool, compare: bool, save_pairs: Path | None) -> None:
+    """Raise if an option would be ignored."""
+    if suggest < 0:
+        raise QueryError(f"--suggest is {suggest}; suggest 0 pairs or more")
+    if ask and not output.is_text:
+        raise QueryError("--ask is a dialogue, and --json, --csv and --tsv are for programs; use one of the two")
+    if compare and output.is_table:
+        raise QueryError("--csv and --tsv print the meta-paths alone; leave out --compare, or use --json")
+    if save_pairs is not None and not ask:
+        raise QueryError("--save-pairs keeps the answers of --ask; give both, or neither")
+
+
+def _print_inferred(inferred: Inferred, output: OutputFlags, suggest: int, compared: dict[str, Any]) -> None:
+    """Print the explanation for programs: all of it as JSON, or its meta-paths as a table."""
+    if output.as_json:
+        print_json(inferred.report(suggest) | compared)
+        return
+    parts = [{"measure": inferred.measure, **vars(part)} for part in inferred.parts]
+    output.print_table(("metapath", "weight", "low", "high", "measure"), parts)
+    note(inferred.verdict)
 
 
 # ---- The dialogue --------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The program: its commands, each imported when it is run, and how errors are reported."""
 
+import codecs
 import os
 import sys
 import warnings
@@ -200,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads leave the cores to others while they wait
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a character still shows the rest
+            stream.reconfigure(errors=_STAND_INS)  # a terminal that cannot show a character still shows the rest
     try:
         with _notes_on_sources():
             code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
@@ -264,3 +265,32 @@ def printable(text: str) -> str:
     """Replace characters that would move the cursor or ring the bell, and hide passwords of URLs."""
     shown = hide_password(text) if ":/" in text else text
     return "".join(character if character.isprintable() else "�" for character in shown)
+
+
+# ---- Output in ASCII -----------------------------------------------------------------------------
+_IN_ASCII = {
+    **dict.fromkeys("█▉▊▋▌", "#"), **dict.fromkeys("▍▎▏", "-"), **dict.fromkeys("—–─", "-"), **dict.fromkeys("×·", "*"),
+    "▲": "+", "▼": "-", "…": "...", "²": "2", "√": "sqrt", "→": "->", "←": "<-", "≥": ">=",
+    "≤": "<=", "│": "|", "├": "+", "└": "`",
+}  # fmt: skip
+_TRANSLATION = str.maketrans(_IN_ASCII)
+_STAND_INS = "neupath.stand-ins"
+
+
+def in_ascii(text: str) -> str:
+    """Replace the signs that commands print by ASCII ones that look alike; names stay as they are.
+
+    >>> in_ascii("2 × 5 — ███▏")
+    '2 * 5 - ###-'
+    """
+    return text.translate(_TRANSLATION)
+
+
+def _stand_in(error: UnicodeError) -> tuple[str, int]:
+    """Replace what an output's encoding lacks: signs by ASCII ones, letters by a question mark."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(_IN_ASCII.get(c, "?") for c in error.object[error.start : error.end]), error.end
+
+
+codecs.register_error(_STAND_INS, _stand_in)

@@ -29,10 +29,10 @@ from neupath.cli.terminal import (
     AnyMeasureOption,
     AsOfOption,
     GraphSource,
-    JsonOption,
     MeasureOption,
     MetaPathsOption,
     ModelOption,
+    OutputFlags,
     ProgressBars,
     RefinementFlags,
     Sentence,
@@ -42,10 +42,13 @@ from neupath.cli.terminal import (
     WithOption,
     WithoutOption,
     bar,
+    drawn,
+    label_text,
     note,
     note_relations,
     plain_table,
     print_json,
+    prints_table,
     read_among,
     read_set,
     read_weights,
@@ -68,7 +71,7 @@ from neupath.explain.explanation import (
     explain_model,
 )
 from neupath.explain.explanation import explain as explain_pair
-from neupath.explain.groups import PathGroup, PathInstance, percent, score_text, shortened
+from neupath.explain.groups import PathGroup, PathInstance, percent, score_text
 from neupath.explain.relate import BUDGET, Related
 from neupath.explain.relate import relate as relate_pair
 from neupath.explain.set_explanation import SetExplanation, explain_set
@@ -86,10 +89,16 @@ from neupath.learn.registry import (
 )
 from neupath.measures import MEASURES, Combination
 
-
 # ---- info and paths ------------------------------------------------------------------------------
+_OF_A_GRAPH = (
+    "kind", "name", "nodes", "isolated", "source", "target", "directed", "edges", "weight", "source_degree_mean",
+    "source_degree_max", "target_degree_mean", "target_degree_max",
+)  # fmt: skip
+
+
 @reads_graph
-def info(source: GraphSource, as_json: JsonOption = False) -> None:
+@prints_table
+def info(source: GraphSource, output: OutputFlags) -> None:
     """Describe a graph: types, relations, degrees, and the meta-paths to search with.
 
     Example:  neupath info stdlib
@@ -98,8 +107,13 @@ def info(source: GraphSource, as_json: JsonOption = False) -> None:
 
     summary = summarise(source.load(with_notes=False))  # it shows them itself
     facts = open_store(source.graph).facts() if is_store(Path(source.graph)) else None
-    if as_json:
+    if output.as_json:
         print_json(summary.to_dict() | ({} if facts is None else {"version": facts.version}))
+        return
+    if output.is_table:
+        relations = [{"kind": "relation", **vars(relation)} for relation in summary.relations]
+        types = [{"kind": "node type", "name": kind.node_type, **vars(kind)} for kind in summary.node_types]
+        output.print_table(_OF_A_GRAPH, [*types, *relations])
         return
     stdout.print(render_summary(summary, source.graph))
     if facts is not None:
@@ -134,6 +148,7 @@ def render_summary(summary: Summary, title: str) -> Group:
 
 
 @reads_graph
+@prints_table
 def paths(
     source: GraphSource,
     node_type: Annotated[
@@ -142,7 +157,8 @@ def paths(
     max_length: Annotated[int, typer.Option("--max-length", help="The most steps of a meta-path.")] = 4,
     asymmetric: Annotated[bool, typer.Option("--asymmetric", help="Also list paths that are not symmetric.")] = False,
     limit: Annotated[int, typer.Option("--limit", help="The most meta-paths to list from each type.")] = 1000,
-    as_json: JsonOption = False,
+    *,
+    output: OutputFlags,
 ) -> None:
     """List the meta-paths of a graph, shortest first.
 
@@ -156,8 +172,11 @@ def paths(
         for start in (schema.node_types if node_type is None else (schema.node_type(node_type),))
     }
     texts = {start: [str(metapath) for metapath in every[:limit]] for start, every in metapaths.items()}
-    if as_json:
+    if output.as_json:
         print_json(texts)
+    elif output.is_table:
+        rows = [{"node_type": start, "metapath": text} for start, every in texts.items() for text in every]
+        output.print_table(("node_type", "metapath"), rows)
     else:
         print("".join(f"{text}\n" for every in texts.values() for text in every), end="")
     for start, every in metapaths.items():
@@ -170,6 +189,7 @@ _HOW = {"exact": "", "prefix": "begins so", "inside": "contains it", "spelling":
 
 
 @reads_graph
+@prints_table
 def find(
     source: GraphSource,
     text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="A name or an id, or a part of one.")],
@@ -178,7 +198,8 @@ def find(
     ] = None,
     k: Annotated[int, typer.Option("-k", help="How many nodes.")] = 10,
     as_of: AsOfOption = None,
-    as_json: JsonOption = False,
+    *,
+    output: OutputFlags,
 ) -> None:
     """Find nodes by name or id, whatever the case and accents, also if they are misspelled.
 
@@ -194,8 +215,10 @@ def find(
     """
     typed, hin = " ".join(text), source.load(as_of)
     nodes = hin.find(typed, k, node_type=node_type)
-    if as_json:
+    if output.as_json:
         print_json({"text": typed, "nodes": [node.to_dict() for node in nodes]})
+    elif output.is_table:
+        output.print_table(("node_type", "id", "name", "match"), [node.to_dict() for node in nodes])
     elif nodes:
         stdout.print(render_matches(nodes))
     else:
@@ -203,10 +226,15 @@ def find(
         print(f"no name or id is like {typed!r} among {count:,} nodes")
 
 
+_REST_OF_MATCH = 26  # columns that a name, how it matches and the gaps need
+
+
 def render_matches(nodes: Sequence[NodeMatch]) -> Table:
     """Show nodes that match a text, with what tells them apart."""
     named = any(node.name is not None and node.name != node.id for node in nodes)
     table = plain_table("node type", "id", *(["name"] if named else []), "")
+    types, ids = (max(len(str(getattr(node, field))) for node in nodes) for field in ("node_type", "id"))
+    table.columns[1].no_wrap = types + ids + _REST_OF_MATCH <= stdout.width  # names give way to ids
     for node in nodes:
         labels = [str(node.id), *([node.name or ""] if named else [])]
         how = Text(_HOW[node.match], style="dim")
@@ -216,6 +244,7 @@ def render_matches(nodes: Sequence[NodeMatch]) -> Table:
 
 # ---- search --------------------------------------------------------------------------------------
 @reads_graph
+@prints_table
 @refines_metapath
 def search(
     source: GraphSource,
@@ -247,7 +276,8 @@ def search(
     by: StabilityByOption = None,
     seed: SeedOption = None,
     as_of: AsOfOption = None,
-    as_json: JsonOption = False,
+    *,
+    output: OutputFlags,
 ) -> None:
     """Find the entities most similar to QUERY.
 
@@ -295,28 +325,65 @@ def search(
             raise QueryError(f"--with and --without add to one QUERY, and {len(query)} are given; give one")
         members = read_set(hin, scorer.source_type, query[0], added, removed)
         results, query = (
-            [scorer.top_k(dict(zip(members.ids, members.weights, strict=True)), k, **options)],
+            [scorer.top_k(members.as_dict(), k, **options)],
             [members.label],
         )
     count = PERMUTATIONS if permutations is None else permutations
     evidence = find_evidence(
         scorer, results, count if with_significance else None, with_stability or by is not None, by, seed or 0
     )
-    for text, hits, known in zip(query, results, evidence, strict=True):
-        if as_json:
-            print_json(hits_with(hits, **known)) if known else print(hits.to_json())
-        elif len(hits):
+    parts = {"parts": scorer.described_parts()} if isinstance(scorer, Combination) else {}
+    contents = [hits_with(hits, **known) | parts for hits, known in zip(results, evidence, strict=True)]
+    if output.is_table:
+        _print_hits(output, query, contents)
+    for text, hits, known, content in zip(query, results, evidence, contents, strict=True):
+        ties = 0 if diverse is not None else _count_ties(scorer, hits, k, options)
+        if output.as_json:
+            print_json(content | ({} if diverse is not None else {"ties": ties}))
+        elif output.is_text and len(hits):
             of_set = isinstance(hits.query, QuerySet)
             label = text if of_set else _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query_id)
             title = f"{scorer.target_type} nodes most similar to {label} by {method}"
-            stdout.print(render_hits(hits, title, evidence_columns(known)))
+            stdout.print(render_hits(hits, title, evidence_columns(known)), crop=False)
             note_evidence(known)
-        else:
+        elif output.is_text:
             stdout.print(f"{text}: nothing found by {method}", highlight=False, markup=False)
+        shown = hits.scores.count(hits.scores[-1]) if len(hits) else 0
+        if ties > shown and not output.as_json:
+            tie = f"{ties:,} {scorer.target_type} nodes tie at {score_text(hits.scores[-1])}; {shown:,} of them"
+            note(f"{text}: {tie} {'is' if shown == 1 else 'are'} shown, in file order")
         if hits.shortfall:
             note(f"{text}: {hits.shortfall}")
     if error := getattr(scorer, "error_", 0.0):
         note(f"each score differs by at most {error:.2g} from its exact value")
+
+
+def _print_hits(output: OutputFlags, queries: Sequence[str], contents: Sequence[Mapping[str, Any]]) -> None:
+    """Print the hits of all queries as one table, with the evidence for them."""
+    of_queries = zip(queries, contents, strict=True)
+    rows = [{"query": query, **hit} for query, content in of_queries for hit in content["hits"]]
+    evidence = ["p_value", "q_value"] * any("significance" in content for content in contents)
+    if any("stability" in content for content in contents):
+        rows = [row | dict(zip(("best_rank", "worst_rank"), row["ranks"], strict=True)) for row in rows]
+        evidence += ["best_rank", "worst_rank"]
+    output.print_table(("query", "rank", "id", "name", "score", *evidence), rows)
+
+
+_BEYOND, _FURTHER = 100, 10  # how many more hits are looked at for ties, and by how much more each time
+
+
+def _count_ties(scorer: Scorer, hits: Hits, k: int, options: SearchOptions) -> int:
+    """Return how many targets score as the last hit does, itself included, whether they are hits or not."""
+    if not len(hits):
+        return 0
+    query = hits.query
+    members = query.as_dict() if isinstance(query, QuerySet) else None
+    wanted, last, scores = k, hits.scores[-1], hits.scores
+    while len(scores) == wanted and scores[-1] == last:
+        wanted = wanted + _BEYOND if wanted == k else wanted * _FURTHER
+        wider = scorer.top_k(hits.query_id if members is None else members, wanted, **options)
+        scores = wider.scores
+    return scores.count(last)
 
 
 def _label_query(nodes: Nodes, text: str, query: Id) -> str:
@@ -330,7 +397,7 @@ def _label_query(nodes: Nodes, text: str, query: Id) -> str:
 
 
 _REST_OF_HIT = 32  # columns that rank, score, bar and the gaps take
-_NARROWEST = -6  # columns left for a name and a bar from which on ids are not broken: then both give way
+_NARROWEST = -6  # columns left for a name and a bar below which the table gives way to lines
 
 
 def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | None = None) -> Group:
@@ -342,9 +409,12 @@ def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | N
     more = columns or {}
     extra = sum(2 + max(map(len, (column, *values))) for column, values in more.items())
     left = stdout.width - id_width - extra - _REST_OF_HIT
+    if left < _NARROWEST:
+        return titled(title, *_hit_lines(hits, more))
     if show_names:  # names give way to ids, which are copied and must stay whole
-        table.add_column("name", max_width=min(40, max(10, left)), overflow="ellipsis", no_wrap=True)
-    table.add_column("id", style="dim" if show_names else "", overflow="fold", no_wrap=left >= _NARROWEST)
+        widest = min(40, max(10, left)) if stdout.is_bounded else None
+        table.add_column("name", max_width=widest, overflow="ellipsis", no_wrap=True)
+    table.add_column("id", style="dim" if show_names else "", no_wrap=True)
     table.add_column("score", justify="right", no_wrap=True)
     for column in more:
         table.add_column(column, justify="right", no_wrap=True)
@@ -367,12 +437,24 @@ def render_hits(hits: Hits, title: str, columns: Mapping[str, Sequence[str]] | N
     return titled(title, table)
 
 
+def _hit_lines(hits: Hits, columns: Mapping[str, Sequence[str]]) -> list[Text]:
+    """Show hits where a table has no room: a line for each, which ends with its whole id."""
+    lines = []
+    for hit in hits:
+        evidence = [f"{name} {values[hit.rank - 1]}" for name, values in columns.items()]
+        line = [f"{hit.rank:>2}", score_text(hit.score), *evidence, printable(str(hit.id))]
+        lines.append(Text("  ".join(line), no_wrap=True, overflow="ignore"))
+    return lines
+
+
 # ---- explain -------------------------------------------------------------------------------------
+AnyExplanation = Explanation | CombinedExplanation | AttentionExplanation | SetExplanation
 _PATHS, _PATHS_OF_A_PAGE = 1, 10  # paths below each group
 _SHORT_NODE, _SHORT_END = 40, 20  # letters of a node between the ends of a path, and of its ends
 
 
 @reads_graph
+@prints_table
 @refines_metapath
 def explain(
     source: GraphSource,
@@ -408,7 +490,8 @@ def explain(
         Path | None, typer.Option("--draw", help="Draw groups and paths to this .html, .svg, .png or .pdf file.")
     ] = None,
     as_of: AsOfOption = None,
-    as_json: JsonOption = False,
+    *,
+    output: OutputFlags,
 ) -> None:
     """Show what makes A and B similar: the nodes that their paths run through, each with its exact share of the score.
 
@@ -433,7 +516,7 @@ def explain(
             "it out"
         )
     options: dict[str, Any] = {"by": by, "limit": limit, "paths": most_paths}
-    result: Explanation | CombinedExplanation | AttentionExplanation | SetExplanation
+    result: AnyExplanation
     if model is not None or several:
         if added or removed:
             raise QueryError(
@@ -456,8 +539,19 @@ def explain(
         )
     if draw is not None and not isinstance(result, SetExplanation):
         _draw(result, draw)
-    if as_json:
+    _print_explanation(result, output, f"{query} and {target}")
+    if draw is not None:
+        note(f"drawn to {draw}")
+
+
+_OF_A_GROUP = ("metapath", "node_type", "id", "name", "paths", "score", "share")
+
+
+def _print_explanation(result: AnyExplanation, output: OutputFlags, ends: str) -> None:
+    if output.as_json:
         print_json(result.to_dict())
+    elif output.is_table:
+        output.print_table(_OF_A_GROUP, _group_rows(result))
     elif isinstance(result, SetExplanation):
         stdout.print(render_set(result))
     elif isinstance(result, Explanation):
@@ -465,9 +559,16 @@ def explain(
     elif isinstance(result, CombinedExplanation):
         stdout.print(render_combined(result))
     else:
-        stdout.print(render_attention(result, f"{query} and {target}: {result.measure} = {result.score:.4f}"))
-    if draw is not None:
-        note(f"drawn to {draw}")
+        stdout.print(render_attention(result, f"{ends}: {result.measure} = {result.score:.4f}"))
+
+
+def _group_rows(result: AnyExplanation) -> list[dict[str, object]]:
+    """Return the groups of an explanation, of each meta-path in turn, as the rows of a table."""
+    if isinstance(result, CombinedExplanation):
+        parts = [(part.explanation.metapath, part.groups(result.score)) for part in result.parts]
+    else:
+        parts = [(getattr(result, "metapath", ""), result.groups)]
+    return [{"metapath": metapath, **group.to_dict()} for metapath, groups in parts for group in groups]
 
 
 def _draw(result: Explanation | CombinedExplanation | AttentionExplanation, path: Path) -> None:
@@ -483,7 +584,7 @@ def _draw(result: Explanation | CombinedExplanation | AttentionExplanation, path
 
 def render_explanation(explanation: Explanation) -> Group:
     """Show an explanation: the score and what it means in a sentence, then the groups that make it up, as a tree."""
-    query, target = (printable(shortened(node.label)) for node in (explanation.query, explanation.target))
+    query, target = (label_text(node.label) for node in (explanation.query, explanation.target))
     lines: list[RenderableType] = [
         Text.assemble(
             *_titled_ends(query, target), f"{explanation.measure} = ",
@@ -504,23 +605,23 @@ def render_explanation(explanation: Explanation) -> Group:
 
 def render_set(explanation: SetExplanation) -> Group:
     """Show the explanation of a set: its score, then the members and the nodes between that make it up, as trees."""
-    target = printable(shortened(explanation.target.label))
+    target = label_text(explanation.target.label)
     rank = f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else ""
     head = Text.assemble(
-        (printable(shortened(explanation.query.label)), "bold"), " and ", (target, "bold"),
+        (label_text(explanation.query.label), "bold"), " and ", (target, "bold"),
         f": {explanation.measure} = {explanation.formula} = ", (f"{explanation.score:.4f}", "bold cyan"), rank,
     )  # fmt: skip
     names_relations = " " in explanation.metapath
     members = Tree(Text("by member", style="dim"))
     for member in explanation.members:
         about = (f"  {counted(member.paths, 'path')}, weight {member.weight:.4g}", "dim")
-        label = (printable(shortened(member.node.label)), "bold")
+        label = (label_text(member.node.label), "bold")
         branch = members.add(
-            Text.assemble((f"{member.score:.4f}", "cyan"), f"  {_percent(member.share)}  ", label, about)
+            Text.assemble((score_text(member.score), "cyan"), f"  {_percent(member.share)}  ", label, about)
         )
         for group in member.groups:
-            line = Text.assemble((f"{group.score:.4f}", "cyan"), f"  {_percent(group.share)}  ")
-            line.append(printable(shortened(group.node.label))).append(f"  {counted(group.paths, 'path')}", style="dim")
+            line = Text.assemble((score_text(group.score or 0.0), "cyan"), f"  {_percent(group.share)}  ")
+            line.append(label_text(group.node.label)).append(f"  {counted(group.paths, 'path')}", style="dim")
             own = branch.add(line)
             for instance in group.instances:
                 own.add(_render_path(instance, names_relations))
@@ -528,9 +629,9 @@ def render_set(explanation: SetExplanation) -> Group:
             branch.add(Text(f"and {counted(member.num_groups - len(member.groups), 'more node')}", style="dim"))
     nodes = Tree(Text(printable(f"by {explanation.node_types[explanation.step]}"), style="dim"))
     for group in explanation.groups:
-        label = (printable(shortened(group.node.label)), "bold")
+        label = (label_text(group.node.label), "bold")
         paths = (f"  {counted(group.paths, 'path')}", "dim")
-        nodes.add(Text.assemble((f"{group.score:.4f}", "cyan"), f"  {_percent(group.share)}  ", label, paths))
+        nodes.add(Text.assemble((score_text(group.score or 0.0), "cyan"), f"  {_percent(group.share)}  ", label, paths))
     if explanation.num_groups > len(explanation.groups):
         nodes.add(Text(f"and {counted(explanation.num_groups - len(explanation.groups), 'more node')}", style="dim"))
     return Group(head, Text(printable(explanation.summary)), members, nodes)
@@ -546,7 +647,7 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
     """Show groups as a tree with their paths, given what all groups add to a score, and the whole score."""
     by = f" by {explanation.node_types[explanation.step]}" if explanation.node_types else ""
     tree = Tree(Text(printable(f"{counted(explanation.num_instances, 'path')}{by}"), style="dim"))
-    largest = max((group.share for group in groups), default=0.0)
+    largest = max((abs(group.share) for group in groups), default=0.0)
     names_relations = " " in without_brackets(
         explanation.metapath
     )  # the canonical text names them only where types don't decide
@@ -555,9 +656,9 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
         if group.paths == len(group.instances) == 1:
             tree.add(head.append_text(_render_path(group.instances[0], names_relations)))
             continue
-        label = (printable(shortened(group.node.label)), "bold")
+        label = (label_text(group.node.label), "bold")
         about = (f"  {counted(group.paths, 'path')}  ", "dim")
-        branch = tree.add(Text.assemble(head, label, about, bar(group.share / largest if largest else 0.0)))
+        branch = tree.add(Text.assemble(head, label, about, bar(abs(group.share) / largest if largest else 0.0)))
         for instance in group.instances:
             fraction = instance.share / total if total else 0.0
             share = Text.assemble((score_text(instance.share), "cyan"), f"  {_percent(fraction)}  ")
@@ -566,7 +667,8 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
             branch.add(Text(f"and {counted(group.paths - len(group.instances), 'more path')}", style="dim"))
     hidden = explanation.num_groups - len(groups)
     if hidden:
-        rest = max(0.0, score - sum(group.score or 0.0 for group in groups))
+        rest = score - sum(group.score or 0.0 for group in groups)
+        rest = 0.0 if rest * score < 0 else rest  # by rounding
         tree.add(Text(f"and {counted(hidden, 'more node')}, together {score_text(rest)} of the score", style="dim"))
     return tree
 
@@ -574,13 +676,13 @@ def _render_groups(explanation: Explanation, groups: Sequence[PathGroup], score:
 def _render_path(instance: PathInstance, names_relations: bool) -> Text:
     line = Text()
     if instance.weight != 1 and float(instance.weight).is_integer():
-        line.append(f"×{instance.weight:.0f} ", style="yellow")
+        line.append(drawn(f"×{instance.weight:.0f} "), style="yellow")
     for position, node in enumerate(instance.nodes):
         if position:
             link = instance.links[position - 1]
-            line.append(f" {link} " if names_relations or "|" in link else " — ", style="dim")
+            line.append(f" {link} " if names_relations or "|" in link else drawn(" — "), style="dim")
         is_end = position in (0, len(instance.nodes) - 1)  # which the first line names in full
-        line.append(printable(shortened(node.label, _SHORT_END if is_end else _SHORT_NODE)))
+        line.append(label_text(node.label, _SHORT_END if is_end else _SHORT_NODE))
     return line
 
 
@@ -601,13 +703,13 @@ def _render_why_not(why_not: WhyNot, target: str) -> list[RenderableType]:
 
 
 def _percent(share: float) -> str:
-    return " <0.1 %" if 0 < share < 0.0005 else f"{100 * share:5.1f} %"
+    return " <0.1 %" if 0 < share < 0.0005 else f"{100 * share + 0.0:5.1f} %"
 
 
 def render_combined(combined: CombinedExplanation) -> Group:
     """Show the score of a combination: the share of each meta-path, then the groups and paths behind it."""
     first = combined.parts[0].explanation
-    query, target = (printable(shortened(node.label)) for node in (first.query, first.target))
+    query, target = (label_text(node.label) for node in (first.query, first.target))
     rank = f", rank {combined.rank:,} of {combined.num_targets:,}" if combined.rank else ""
     head = Text.assemble(*_titled_ends(query, target), (score_text(combined.score), "bold cyan"), rank)
     lines: list[RenderableType] = [head, Sentence(combined.summary)]
@@ -631,7 +733,7 @@ def render_attention(explanation: AttentionExplanation, title: str) -> Group:
     for group in explanation.groups:
         branch = tree.add(
             Text.assemble(
-                (_percent(group.share), "cyan"), "  ", (printable(shortened(group.node.label)), "bold"),
+                (_percent(group.share), "cyan"), "  ", (label_text(group.node.label), "bold"),
                 (f"  {counted(group.paths, 'path')}", "dim"),
             )
         )  # fmt: skip
@@ -644,15 +746,16 @@ def render_attention(explanation: AttentionExplanation, title: str) -> Group:
 
 
 def _render_path_of_model(instance: PathInstance) -> Text:
-    line = Text(printable(shortened(instance.nodes[0].label)))
+    line = Text(label_text(instance.nodes[0].label))
     for link, node in zip(instance.links, instance.nodes[1:], strict=True):
         line.append(f" {link} ", style="dim")
-        line.append(printable(shortened(node.label)))
+        line.append(label_text(node.label))
     return line
 
 
 # ---- relate --------------------------------------------------------------------------------------
 @reads_graph
+@prints_table
 def relate(
     source: GraphSource,
     query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
@@ -674,22 +777,32 @@ def relate(
         int, typer.Option("--budget", help="How many multiplications to spend, on short meta-paths first.")
     ] = BUDGET,
     as_of: AsOfOption = None,
-    as_json: JsonOption = False,
+    *,
+    output: OutputFlags,
 ) -> None:
     """Show every meta-path that joins A and B, those first along which B ranks highest among all targets of A.
 
     Examples:
       neupath relate toy Mike Jim
-      neupath relate stdlib ArgumentParser argparse --max-steps 3
+      neupath relate stdlib ArgumentParser OptionParser
     """
     related = relate_pair(
         source.load(as_of), query, target, max_steps=max_steps, measure=measure, query_type=query_type,
         target_type=target_type, limit=limit, budget=budget,
     )  # fmt: skip
-    if as_json:
+    if output.as_json:
         print_json(related.to_dict())
+    elif output.is_table:
+        through = [{"through": path.group.node.id, "share": path.group.share} for path in related.metapaths]
+        rows = [path.to_dict() | group for path, group in zip(related.metapaths, through, strict=True)]
+        output.print_table(_OF_A_RELATED_PATH, rows)
     else:
         stdout.print(render_related(related))
+
+
+_OF_A_RELATED_PATH = (
+    "metapath", "measure", "score", "rank", "targets", "percentile", "paths", "through", "share",
+)  # fmt: skip
 
 
 def render_related(related: Related) -> Group:
@@ -704,7 +817,7 @@ def render_related(related: Related) -> Group:
             f"rank {path.rank:,} of {path.targets:,} (percentile {path.percentile:.1f}), "
             f"{path.measure} {path.score:.4g}, {counted(path.paths, 'path')}, {percent(group.share)} through "
         )
-        node = (printable(shortened(group.node.label)), "bold")
+        node = (label_text(group.node.label), "bold")
         table.add_row(str(number), Text.assemble(printable(path.metapath), "\n", (facts, "dim"), node))
     if related.metapaths:
         lines.append(table)
@@ -718,6 +831,7 @@ _LETTERS = "ABCDEFGH"
 
 
 @reads_graph
+@prints_table
 def compare(
     source: GraphSource,
     query: Annotated[str, typer.Argument(metavar="QUERY", help="An id or a name.")],
@@ -727,6 +841,8 @@ def compare(
         typer.Option("--measure", "-m", help="As for search; repeat to compare several.", show_default="pathsim"),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="How many hits of each.")] = 10,
+    added: WithOption = None,
+    removed: WithoutOption = None,
     node_type: Annotated[
         str | None, typer.Option("--node-type", help="The type of QUERY, if all measures look at the whole graph.")
     ] = None,
@@ -734,7 +850,8 @@ def compare(
         Path | None, typer.Option("--plot", help="Draw the moves in rank to this .svg, .png or .pdf file.")
     ] = None,
     as_of: AsOfOption = None,
-    as_json: JsonOption = False,
+    *,
+    output: OutputFlags,
 ) -> None:
     """Set the hits of QUERY by several meta-paths or measures side by side, with their moves in rank.
 
@@ -743,6 +860,7 @@ def compare(
 
     Examples:
       neupath compare toy Mike -p APVPA -m pathsim -m pathcount
+      neupath compare toy Mike --with Bob -p APVPA -m pathsim -m joinsim
       neupath compare stdlib ArgumentParser -p class-method-class -p CBC -k 5
     """
     hin = source.load(as_of)
@@ -755,15 +873,20 @@ def compare(
         else:
             chosen = given or [str(required_metapath(hin.schema, None, suggested_type(hin, [query])))]
             scorers += [make_scorer(hin, metapath=path, measure=name) for path in chosen]
-    compared = compare_rankings(scorers, query, k)
+    members = read_set(hin, scorers[0].source_type, query, added, removed) if added or removed else None
+    compared = compare_rankings(scorers, query if members is None else members.as_dict(), k)
     if plot is not None:
         from neupath.explain.drawing import draw_comparison
 
         draw_comparison(compared, plot)
-    if as_json:
+    if output.as_json:
         print_json(compared.to_dict())
+    elif output.is_table:
+        methods = [", ".join(filter(None, ranking)) for ranking in compared.rankings]
+        rows = [node.to_dict() | dict(zip(methods, node.ranks, strict=True)) for node in compared.nodes]
+        output.print_table(("id", "name", *methods), rows)
     else:
-        stdout.print(render_comparison(compared, query))
+        stdout.print(render_comparison(compared, query if members is None else compared.query_label))
     if plot is not None:
         note(f"drawn to {plot}")
 
@@ -780,14 +903,14 @@ def render_comparison(compared: RankComparison, query: str) -> Group:
     room = max(12, 78 - 2 - 9 * len(compared.rankings))
     for node in compared.nodes:
         cells = [_render_rank(rank, move, compared.k) for rank, move in zip(node.ranks, node.moves, strict=True)]
-        table.add_row(Text(printable(shortened(node.node.label, room))), *cells)
+        table.add_row(Text(label_text(node.node.label, room)), *cells)
     return titled(f"hits of {query}, side by side", legend, "", table)
 
 
 def _render_rank(rank: int | None, move: int | None, k: int) -> Text:
     if rank is None:
-        return Text("–", style="dim")
+        return Text(drawn("–"), style="dim")
     text = Text(f"{rank:,}", style="dim" if rank > k else "")
     if move:
-        text.append(f" {'▲' if move > 0 else '▼'}{abs(move):,}", style="green" if move > 0 else "red")
+        text.append(drawn(f" {'▲' if move > 0 else '▼'}{abs(move):,}"), style="green" if move > 0 else "red")
     return text

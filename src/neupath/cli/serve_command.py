@@ -56,9 +56,13 @@ ConfigOption = Annotated[
 
 def serve(
     graph: Annotated[
-        list[str],
-        typer.Argument(metavar="GRAPH...", help="Graphs as for other commands; NAME=GRAPH gives one another name."),
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="[GRAPH]...",
+            help="Graphs as for other commands; NAME=GRAPH gives one another name.",
+            show_default="graph in the file of --config",
+        ),
+    ] = None,
     host: Annotated[str, typer.Option("--host", help="The address to serve at; any other than this needs a token.")] = (
         "127.0.0.1"
     ),
@@ -99,6 +103,8 @@ def serve(
         from neupath.service import middleware as guard
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "neupath[serve]") from error
+    if not graph:
+        raise QueryError("no GRAPH is given; name one, such as stdlib, or give --config with a file that has graph")
     _check_address(host, token)
     bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
     names = _read_names("GRAPH", graph, own_name=True)

@@ -14,10 +14,12 @@ from neupath.cli.terminal import (
     DataOption,
     GraphSource,
     JsonOption,
+    OutputFlags,
     ProgressBars,
     note,
     plain_table,
     print_json,
+    prints_table,
     reads_graph,
     stdout,
     titled,
@@ -161,14 +163,18 @@ datasets_app = typer.Typer(cls=CommandGroup)
 
 
 @datasets_app.callback(invoke_without_command=True)
-def datasets(context: typer.Context, as_json: JsonOption = False) -> None:
+@prints_table
+def datasets(context: typer.Context, output: OutputFlags) -> None:
     """List the built-in and the known public graphs; fetch a public one with 'get'."""
     if context.invoked_subcommand is not None:
         return
     built_in = [{"name": name, "about": about, "origin": "built in"} for name, (about, _) in BUILT_IN.items()]
-    if as_json:
+    if not output.is_text:
         public = [{"name": d.name, "about": d.about, "origin": d.origin, "licence": d.licence} for d in PUBLIC.values()]
-        print_json({"built_in": built_in, "public": public})
+        if output.as_json:
+            print_json({"built_in": built_in, "public": public})
+        else:
+            output.print_table(("name", "about", "origin", "licence"), [*built_in, *public])
         return
     for entry in built_in:
         _print_entry(entry["name"], entry["about"], "built in")

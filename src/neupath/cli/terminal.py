@@ -1,19 +1,22 @@
 """What commands share: options, the graph to read, progress bars and printing."""
 
+import csv
 import json
+import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
+from io import StringIO
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleDimensions, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -26,9 +29,10 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from neupath.cli.program import printable
+from neupath.cli.program import in_ascii, printable
 from neupath.engine.hits import QuerySet
 from neupath.errors import QueryError, SourceWarning
+from neupath.explain.groups import shortened
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Nodes
@@ -84,6 +88,46 @@ AsOfOption = Annotated[
     int | None, typer.Option("--as-of", help="An earlier version of a store; by default the last one.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@dataclass(frozen=True)
+class OutputFlags:
+    """The options that print a table for programs, instead of for people."""
+
+    as_json: JsonOption = False
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print the table as CSV, with all digits.")] = False
+    as_tsv: Annotated[bool, typer.Option("--tsv", help="The same with tabs between the columns.")] = False
+
+    def __post_init__(self) -> None:
+        flags = {"--json": self.as_json, "--csv": self.as_csv, "--tsv": self.as_tsv}
+        if sum(flags.values()) > 1:
+            given = " and ".join(flag for flag, is_given in flags.items() if is_given)
+            raise QueryError(f"{given} are given, but the result is printed once; give one of them")
+
+    @property
+    def is_table(self) -> bool:
+        """Whether to print a table for programs."""
+        return self.as_csv or self.as_tsv
+
+    @property
+    def is_text(self) -> bool:
+        """Whether to print for people."""
+        return not (self.as_json or self.is_table)
+
+    def print_table(self, columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
+        """Print a header and, of each row, the values of these columns; a missing value is empty."""
+        text = StringIO()
+        writer = csv.writer(text, delimiter="," if self.as_csv else "\t", lineterminator="\n")
+        writer.writerow(columns)
+        for row in rows:
+            values = (row.get(column) for column in columns)
+            writer.writerow([str(value).lower() if isinstance(value, bool) else value for value in values])
+        if not _can_print(text.getvalue()):
+            raise QueryError(
+                f"the output is in {sys.stdout.encoding}, which lacks characters of this table; set "
+                f"PYTHONIOENCODING=utf-8, or use --json"
+            )
+        print(text.getvalue(), end="")
 
 
 def read_weights(text: str | None) -> list[float] | None:
@@ -234,6 +278,11 @@ def refines_metapath(command: Callable[..., None]) -> Callable[..., None]:
     return _with_options(command, "refinement", RefinementFlags, num_first=0)
 
 
+def prints_table(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace the parameter `output` of a command by --json, --csv and --tsv."""
+    return _with_options(command, "output", OutputFlags, num_first=0)
+
+
 def _with_options(
     command: Callable[..., None], name: str, kind: type[Any], num_first: int
 ) -> Callable[..., None]:  # fmt: skip
@@ -290,8 +339,28 @@ class ProgressBars:
 
 
 # ---- Printing ------------------------------------------------------------------------------------
-stdout = Console()
-stderr = Console(stderr=True)
+_WIDEST = 1_000_000  # columns: more than any line has
+
+
+class OutputConsole(Console):
+    """A console that neither wraps nor cuts what goes into a file or a pipe, and draws in ASCII on a dumb terminal."""
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether lines end at a width: that of a terminal, or of COLUMNS."""
+        return self.is_terminal or "COLUMNS" in os.environ
+
+    @property  # type: ignore[misc]  # it is never set
+    def size(self) -> ConsoleDimensions:
+        return super().size if self.is_bounded else ConsoleDimensions(_WIDEST, super().size.height)
+
+    @property
+    def encoding(self) -> str:
+        return "ascii" if self.is_dumb_terminal else super().encoding
+
+
+stdout = OutputConsole()
+stderr = OutputConsole(stderr=True)
 
 
 def note(text: str) -> None:
@@ -306,15 +375,37 @@ def note_relations(metapath: MetaPath | None) -> None:
 
 
 def print_json(content: object) -> None:
-    """Print a result as one line of JSON."""
-    print(json.dumps(content, ensure_ascii=False))
+    """Print a result as one line of JSON; characters that the output lacks are escaped."""
+    text = json.dumps(content, ensure_ascii=False)
+    print(text if _can_print(text) else json.dumps(content))
+
+
+def _can_print(text: str) -> bool:
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def drawn(text: str) -> str:
+    """Return bars and lines as the output can show them: in ASCII where it has no others."""
+    return text if stdout.encoding.startswith("utf") else in_ascii(text)
+
+
+def label_text(label: str, most: int | None = None) -> str:
+    """Return a node's label to print; where lines have a width, a long one is cut in the middle."""
+    if not stdout.is_bounded:
+        return printable(label)
+    return printable(shortened(label) if most is None else shortened(label, most))
 
 
 def plain_table(*columns: str) -> Table:
     """Return a table without lines; a title that begins with ">" aligns its column to the right."""
     table = Table(box=None, padding=(0, 2, 0, 0))
     for title in columns:
-        table.add_column(title.removeprefix(">"), justify="right" if title.startswith(">") else "left")
+        justify: Literal["left", "right"] = "right" if title.startswith(">") else "left"
+        table.add_column(title.removeprefix(">"), justify=justify, overflow="fold")  # nothing is cut
     return table
 
 
@@ -338,4 +429,4 @@ class Sentence:
 def bar(share: float, width: int = 10) -> Text:
     """Return a bar of up to `width` characters."""
     eighths = round(share * width * 8)
-    return Text("█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8], style="cyan")
+    return Text(drawn("█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]), style="cyan")

@@ -15,11 +15,13 @@ from neupath.cli.terminal import (
     JsonOption,
     MeasureOption,
     MetaPathOption,
+    OutputFlags,
     ProgressBars,
     bar,
     note,
     plain_table,
     print_json,
+    prints_table,
     reads_graph,
     stdout,
     titled,
@@ -210,6 +212,7 @@ def render_auto(report: "AutoReport") -> Group:
 
 # ---- evaluate ------------------------------------------------------------------------------------
 @reads_graph
+@prints_table
 def evaluate(
     source: GraphSource,
     model: Annotated[Path, typer.Option("--model", help="A folder with a saved model.")],
@@ -228,7 +231,8 @@ def evaluate(
     seed: Annotated[
         int, typer.Option("--seed", help="The seed of the split; as in training, to test unseen ones.")
     ] = 0,
-    as_json: JsonOption = False,
+    *,
+    output: OutputFlags,
 ) -> None:
     """Compare a saved model with an exact measure, on unseen queries against all targets, or with labelled pairs.
 
@@ -242,8 +246,10 @@ def evaluate(
     """
     if used_paths < 0:
         raise QueryError(f"--used-paths is {used_paths}; it must be 0 or more")
+    if used_paths and output.is_table:
+        raise QueryError("--csv and --tsv print the metrics alone; leave out --used-paths, or use --json")
     if pairs is not None:
-        _evaluate_labels(source, model, pairs, metapath, used_paths, as_json)
+        _evaluate_labels(source, model, pairs, metapath, used_paths, output)
         return
     hin = source.load()
     teacher = choose_measure(hin.schema, metapath=metapath, measure=measure).fit(hin)
@@ -255,9 +261,12 @@ def evaluate(
             raise QueryError(f"a {scorer.name} model has no attention paths; leave out --used-paths")
         unseen = split_queries(hin, teacher.source_type, seed=seed, most_test=used_paths).test
         shares = scorer.used_metapaths([(hits.query, hits[0].id) for hits in scorer.top_k(list(unseen), k=1)])
-    if as_json:
+    if output.as_json:
         used = [{"metapath": text, "share": share} for text, share in shares]
         print_json(evaluation.to_dict() | ({"used_metapaths": used} if used_paths else {}))
+        return
+    if output.is_table:
+        _print_evaluation(output, evaluation)
         return
     title = f"{scorer.name} against {measure} on {evaluation.metapath}, {evaluation.queries} queries"
     stdout.print(render_evaluation(evaluation, title))
@@ -266,17 +275,24 @@ def evaluate(
 
 
 def _evaluate_labels(
-    source: GraphSource, model: Path, pairs: Path, metapath: str | None, used_paths: int, as_json: bool
+    source: GraphSource, model: Path, pairs: Path, metapath: str | None, used_paths: int, output: OutputFlags
 ) -> None:
     if metapath is not None or used_paths:
         raise QueryError("--pairs compares with labels alone; leave out --metapath and --used-paths")
     scorer = load_scorer(model, source.load())
     evaluation = evaluate_pairs(scorer, pairs)
-    if as_json:
+    if output.as_json:
         print_json(evaluation.to_dict())
+    elif output.is_table:
+        _print_evaluation(output, evaluation)
     else:
         title = f"{scorer.name} against {evaluation.pairs:,} labels of {evaluation.queries:,} queries in {pairs}"
         stdout.print(render_evaluation(evaluation, title))
+
+
+def _print_evaluation(output: OutputFlags, evaluation: Evaluation | LabelEvaluation) -> None:
+    rows = [{"metric": name, "value": value} for name, value in evaluation.to_dict().items()]
+    output.print_table(("metric", "value"), rows)
 
 
 def compare_on_test(scorer: Scorer, teacher: Scorer, protocol: Protocol, queries: int, seed: int) -> Evaluation:

@@ -11,7 +11,7 @@ from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload
 
 from neupath.errors import MissingExtraError, QueryError
-from neupath.graph.nodes import Id
+from neupath.graph.nodes import Id, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,6 +73,10 @@ class QuerySet:
                 parameter="query",
             )
         return self
+
+    def as_dict(self) -> dict[Id, float]:
+        """Return the members with their weights, as `Scorer.top_k` takes them."""
+        return dict(zip(self.ids, self.weights, strict=True))
 
     def to_dicts(self) -> list[dict[str, object]]:
         """Return what JSON says of the set."""
@@ -264,10 +268,10 @@ class Hits(Sequence[Hit]):
             figsize=(6, 0.8 + 0.3 * len(self)), layout="constrained"
         )
         axes = figure.add_subplot()
-        axes.barh([f"{hit.rank}  {_shown(hit.label)}" for hit in self], self.scores)
+        axes.barh([f"{hit.rank}  {one_line(hit.label)}" for hit in self], self.scores)
         axes.invert_yaxis()
         axes.set_xlabel(self.measure)
-        axes.set_title(_shown(self.title), fontsize="medium")
+        axes.set_title(one_line(self.title), fontsize="medium")
         for text in (axes.title, *axes.get_yticklabels()):
             text.set_parse_math(False)  # a dollar sign in a name is no formula
         if path is not None:
@@ -281,20 +285,20 @@ class Hits(Sequence[Hit]):
         return f"most similar to {query} by {', '.join(filter(None, (self.metapath, self.measure)))}"
 
     def __repr__(self) -> str:
-        lines = [f"{hit.rank:>4}  {hit.score:.4f}  {_shown(hit.label)}" for hit in islice(self, _MOST_SHOWN)]
+        lines = [f"{hit.rank:>4}  {hit.score:.4f}  {one_line(hit.label)}" for hit in islice(self, _MOST_SHOWN)]
         more = [f"      and {len(self) - _MOST_SHOWN:,} more"] if len(self) > _MOST_SHOWN else []
-        return "\n".join([f"Hits: {_shown(self.title)}", *(lines or ["      none"]), *more])
+        return "\n".join([f"Hits: {one_line(self.title)}", *(lines or ["      none"]), *more])
 
     def _repr_html_(self) -> str:
         best = max((abs(score) for score in self.scores), default=0.0) or 1.0
         cells = "".join(
-            f"<tr><td>{hit.rank}</td><td style='text-align:left'><bdi>{escape(_shown(hit.label))}</bdi></td>"
+            f"<tr><td>{hit.rank}</td><td style='text-align:left'><bdi>{escape(one_line(hit.label))}</bdi></td>"
             f"<td>{hit.score:.4f}</td><td style='width:8em'><div style='background:#3b6fb6;height:.7em;"
             f"width:{100 * abs(hit.score) / best:.0f}%'></div></td></tr>"
             for hit in islice(self, _MOST_SHOWN)
         )
         more = f"<p>and {len(self) - _MOST_SHOWN:,} more</p>" if len(self) > _MOST_SHOWN else ""
-        return f"<table><caption>{escape(_shown(self.title))}</caption>{cells}</table>{more}"
+        return f"<table><caption>{escape(one_line(self.title))}</caption>{cells}</table>{more}"
 
 
 _MOST_SHOWN = 20  # hits that a repr lists
@@ -307,12 +311,6 @@ def _needs(module: str, requirement: str = "") -> Any:
     except ModuleNotFoundError as error:
         package = module.partition(".")[0]
         raise MissingExtraError(package, requirement or package) from error
-
-
-def _shown(text: object, most: int = 80) -> str:
-    """Return a text in one line that a terminal or a page shows as it is, shortened."""
-    plain = "".join(character if character.isprintable() else " " for character in str(text))
-    return plain if len(plain) <= most else f"{plain[: most - 1]}…"
 
 
 class _LookedUp:

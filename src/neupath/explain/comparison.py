@@ -1,16 +1,17 @@
 """RankComparison: the hits of one query by several meta-paths and measures, side by side, with their moves in rank."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from neupath.engine.hits import check_k
+from neupath.engine.hits import QuerySet, check_k
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.explain.explanation import rank_of
 from neupath.explain.groups import PathNode, node_at
-from neupath.graph.nodes import Id
+from neupath.graph.hin import Floats, html_table
+from neupath.graph.nodes import Id, Rows, one_line
 
 MOST_COLUMNS = 8
 """Rankings that stand side by side."""
@@ -38,11 +39,11 @@ class ComparedNode:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RankComparison:
     """Several rankings of the targets of one query; nodes by their rank in the first, then by their best rank."""
 
-    query: Id
+    query: Id | QuerySet
     k: int
     target_type: str
     rankings: tuple[tuple[str | None, str], ...]
@@ -56,10 +57,31 @@ class RankComparison:
         best = [{node.node.id for node in self.nodes if _is_within(node, at, self.k)} for at in count]
         return tuple(len(best[0] & own) for own in best)
 
+    @property
+    def query_label(self) -> str:
+        """The query in words."""
+        return self.query.label if isinstance(self.query, QuerySet) else str(self.query)
+
+    def __repr__(self) -> str:
+        methods = [", ".join(filter(None, ranking)) for ranking in self.rankings]
+        legend = [f"  {number}  {one_line(method)}" for number, method in enumerate(methods, 1)]
+        best = [(node, "".join(f"{rank or '-':>6}" for rank in node.ranks)) for node in self.nodes[: self.k]]
+        lines = [f"{ranks}  {one_line(node.node.label)}" for node, ranks in best]
+        more = [f"  and {len(self.nodes) - self.k:,} more"] if len(self.nodes) > self.k else []
+        title = f"RankComparison of the hits of {one_line(self.query_label)}, {self.target_type} nodes:"
+        return "\n".join([title, *legend, *lines, *more])
+
+    def _repr_html_(self) -> str:
+        methods = [", ".join(filter(None, ranking)) for ranking in self.rankings]
+        rows = [
+            (node.node.label, *("–" if rank is None else f"{rank:,}" for rank in node.ranks)) for node in self.nodes
+        ]
+        return html_table((self.target_type, *methods), rows, f"ranks of the hits of {self.query_label}")
+
     def to_dict(self) -> dict[str, object]:
         """Return what `compare --json` prints."""
         return {
-            "query": self.query,
+            "query": self.query.to_dicts() if isinstance(self.query, QuerySet) else self.query,
             "k": self.k,
             "rankings": [
                 {"metapath": metapath, "measure": measure, "shared": shared}
@@ -74,7 +96,7 @@ def _is_within(node: ComparedNode, at: int, k: int) -> bool:
     return rank is not None and rank <= k
 
 
-def compare(scorers: Sequence[Scorer], query: Id, k: int = 10) -> RankComparison:
+def compare(scorers: Sequence[Scorer], query: Id | Mapping[Any, float], k: int = 10) -> RankComparison:
     """Rank the targets of a query by each of some fitted scorers, and set the rankings side by side.
 
     Parameters
@@ -82,7 +104,7 @@ def compare(scorers: Sequence[Scorer], query: Id, k: int = 10) -> RankComparison
     scorers
         Two or more, over one graph and between the same types.
     query
-        An id or unambiguous name.
+        An id or unambiguous name, or a dictionary of nodes with weights, as `Scorer.top_k` takes it.
     k
         The number of hits of each ranking.
 
@@ -105,18 +127,29 @@ def compare(scorers: Sequence[Scorer], query: Id, k: int = 10) -> RankComparison
                 f"compare meta-paths with the same first and last type"
             )
     hin = first.hin_
-    x = hin.row(first.source_type, query)
-    scores = [scorer.score_rows(np.array([x]))[0] for scorer in scorers]
-    best: set[int] = set()
-    for scorer in scorers:
-        best.update(scorer.rank_row(x, x if scorer.source_type == scorer.target_type else -1, k)[0])
+    members = QuerySet.read(query if isinstance(query, Mapping) else {query: 1.0})
+    rows = hin.rows(first.source_type, members.ids)
+    members = QuerySet(hin.nodes[first.source_type].ids_at(rows.tolist()), members.weights).checked()
+    is_set = isinstance(query, Mapping)
+    weights = np.array(members.weights)
+    scores = [scorer.set_scores(rows, weights) if is_set else scorer.score_rows(rows)[0] for scorer in scorers]
+    left_out = rows if first.source_type == first.target_type else rows[:0]
+    rankings = [_ranked(own, left_out) for own in scores]
+    rank_of_row = [{row: rank for rank, row in enumerate(ranking, 1)} for ranking in rankings]
     nodes = []
-    for y in sorted(best):
-        ranks = tuple(rank_of(scorer, own, x, y)[0] for scorer, own in zip(scorers, scores, strict=True))
+    for y in sorted({row for ranking in rankings for row in ranking[:k]}):
+        ranks = tuple(own.get(y) for own in rank_of_row)
         nodes.append(ComparedNode(node_at(hin, first.target_type, y), ranks, tuple(float(own[y]) for own in scores)))
     nodes.sort(key=lambda node: [np.inf if rank is None else rank for rank in (node.ranks[0], *_sorted_ranks(node))])
-    rankings = tuple((scorer.metapath_text, scorer.name) for scorer in scorers)
-    return RankComparison(hin.nodes[first.source_type].id(x), k, first.target_type, rankings, tuple(nodes))
+    methods = tuple((scorer.metapath_text, scorer.name) for scorer in scorers)
+    return RankComparison(members if is_set else members.ids[0], k, first.target_type, methods, tuple(nodes))
+
+
+def _ranked(scores: Floats, left_out: Rows) -> list[int]:
+    """Return the rows that a search ranks, best first, ties in node order."""
+    related = np.setdiff1d(np.flatnonzero(scores > 0), left_out)
+    ranked: list[int] = related[np.lexsort((related, -scores[related]))].tolist()
+    return ranked
 
 
 def _sorted_ranks(node: ComparedNode) -> list[int]:

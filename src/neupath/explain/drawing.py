@@ -220,7 +220,7 @@ def _draw_ranks(compared: RankComparison) -> Figure:
     axes.set_yticks(range(1, last + 1), [*map(str, range(1, last)), "lower"])
     axes.set_xlim(-0.9, width - 0.1)
     axes.invert_yaxis()
-    axes.set_title(f"ranks of the hits of {shortened(str(compared.query), 40)}")
+    axes.set_title(f"ranks of the hits of {shortened(compared.query_label, 40)}")
     for side in ("top", "right", "bottom"):
         axes.spines[side].set_visible(False)
     return figure

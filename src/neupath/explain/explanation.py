@@ -528,7 +528,7 @@ def explain_combination(
         explanation = explain(
             hin, measure.metapath_, query, target, measure=measure, by=step, limit=limit, paths=paths, k=None
         )
-        parts.append(ExplainedPart(weight, weight * explanation.score, explanation))
+        parts.append(ExplainedPart(weight, weight * explanation.score if explanation.score else 0.0, explanation))
     return _combined(combination, parts)
 
 

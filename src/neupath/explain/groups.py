@@ -517,10 +517,11 @@ def joined(words: Sequence[str]) -> str:
 def score_text(score: float) -> str:
     """Write a score with four decimals, or with two digits where these would all be 0.
 
-    >>> score_text(0.08264), score_text(0.0000014), score_text(0)
+    >>> score_text(0.08264), score_text(0.0000014), score_text(-0.0)
     ('0.0826', '1.4e-6', '0.0000')
     """
-    return re.sub(r"e-0*", "e-", f"{score:.1e}") if 0 < score < 0.00005 else f"{score:.4f}"
+    is_small = 0 < abs(score) < 0.00005
+    return re.sub(r"e-0*", "e-", f"{score:.1e}") if is_small else f"{score + 0.0:.4f}"  # + 0.0: zero has no sign
 
 
 def percent(share: float) -> str:

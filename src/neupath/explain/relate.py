@@ -19,9 +19,9 @@ from neupath.engine.products import LARGEST, Normalisation, column_norms, multip
 from neupath.engine.topk import normalised
 from neupath.errors import GraphError, QueryError, listed
 from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
-from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.hin import HIN, Csr, Floats, html_table
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
-from neupath.graph.nodes import Id
+from neupath.graph.nodes import Id, one_line
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,
@@ -64,7 +64,7 @@ class RelatedPath:
     targets: int
     """How many targets the query has: nodes with a score above 0, without the query itself."""
     percentile: float
-    """How many percent of these targets score no higher."""
+    """How many percent of these targets rank no higher, itself included: 100 for the first."""
     paths: int
     """The number of distinct paths."""
     group: PathGroup
@@ -76,7 +76,7 @@ class RelatedPath:
         return vars(self) | {"group": group}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Related:
     """The meta-paths that join two nodes, those first along which the target ranks highest."""
 
@@ -125,6 +125,20 @@ class Related:
         if not self.complete:
             parts.append("meta-paths that were not looked at")
         return f"Not listed: {joined(parts)}." if parts else None
+
+    def __repr__(self) -> str:
+        lines = [
+            f"  rank {path.rank:,} of {path.targets:,}  {path.measure} {path.score:.4g}  {one_line(path.metapath)}"
+            for path in self.metapaths
+        ]
+        return "\n".join([f"Related: {one_line(self.summary, 200)}", *lines, *filter(None, [self.left_out])])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (path.metapath, f"{path.rank:,} of {path.targets:,}", path.measure, f"{path.score:.4g}", f"{path.paths:,}")
+            for path in self.metapaths
+        ]
+        return html_table(("meta-path", "rank", "measure", "score", "paths"), rows, self.summary)
 
     def to_dict(self) -> dict[str, object]:
         """Return what `relate --json` prints."""
@@ -306,7 +320,6 @@ class _Candidate:
     score: float = 0.0
     rank: int = 0
     targets: int = 0
-    higher: int = 0
 
     @property
     def middle(self) -> int:
@@ -542,8 +555,8 @@ class _MetaPathSearch:
         at = int(np.searchsorted(reached, self.target[1]))
         is_higher = scores > scores[at] * (1 + ROUNDING)
         tied_before = ~is_higher[:at] & (scores[:at] >= scores[at] * (1 - ROUNDING))
-        path.higher, path.targets = int(is_higher.sum()), len(reached)
-        path.rank = 1 + path.higher + int(tied_before.sum())
+        path.targets = len(reached)
+        path.rank = 1 + int(is_higher.sum()) + int(tied_before.sum())
 
     def _norms_key(self, path: _Candidate) -> tuple[object, ...]:
         length = len(path.legs)
@@ -574,7 +587,7 @@ class _MetaPathSearch:
             score=path.score,
             rank=path.rank,
             targets=path.targets,
-            percentile=100.0 * (path.targets - path.higher) / path.targets,
+            percentile=100.0 * (path.targets - path.rank + 1) / path.targets,
             paths=path.paths,
             group=PathGroup(node, int(path.counts[0][row] * path.counts[1][row]), share * path.score, share),
         )

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from neupath._runtime.disk_cache import DiskCache
-from neupath.errors import GraphError, MetaPathError, MissingExtraError, NodeError, QueryError, listed
+from neupath.errors import GraphError, MetaPathError, MissingExtraError, NodeError, QueryError, excerpt, listed
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
-from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows
+from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows, one_line
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]
@@ -179,7 +179,8 @@ class HIN:
     def __repr__(self) -> str:
         counts = [f"{node_type} {len(nodes):,}" for node_type, nodes in self.nodes.items()]
         names = ", ".join(counts[:6]) + (f" and {len(counts) - 6} more types" if len(counts) > 6 else "")
-        return f"<HIN: {names}; {len(self.schema.relations)} relations>"
+        count = len(self.schema.relations)
+        return f"<HIN: {names}; {count} relation{'s' * (count != 1)}>"
 
     def _repr_html_(self) -> str:
         types = [
@@ -187,7 +188,7 @@ class HIN:
             for node_type, nodes in self.nodes.items()
         ]
         relations = [(relation, f"{self.num_edges(relation):,}") for relation in self.schema.relations[:_MOST_SHOWN]]
-        return _html_table(("node type", "nodes", "attributes"), types) + _html_table(("relation", "edges"), relations)
+        return html_table(("node type", "nodes", "attributes"), types) + html_table(("relation", "edges"), relations)
 
     @cached_property
     def numbering(self) -> NodeNumbering:
@@ -402,7 +403,7 @@ class HIN:
                     reasons.append(str(error))
             if fitting:
                 return fitting
-        raise NodeError(f"no node type has {what}: {listed(reasons, 2)}")
+        raise NodeError(f"no node type has {excerpt(what, 0)}: {listed(reasons, 2)}")
 
     def candidates(
         self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()
@@ -418,11 +419,19 @@ class HIN:
         return mask
 
 
-def _html_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = "".join(
-        f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows[:_MOST_SHOWN]
-    )
-    return f"<table><tr>{''.join(f'<th>{cell}</th>' for cell in header)}</tr>{lines}</table>"
+def html_table(header: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> str:
+    """Return a table for a notebook: the first rows, with all texts as texts.
+
+    >>> html_table(["node"], [["<b>"]])
+    '<table><tr><th>node</th></tr><tr><td>&lt;b&gt;</td></tr></table>'
+    """
+
+    def line(kind: str, cells: Sequence[object]) -> str:
+        return f"<tr>{''.join(f'<{kind}>{escape(one_line(cell, 200))}</{kind}>' for cell in cells)}</tr>"
+
+    title = f"<caption>{escape(one_line(caption, 500))}</caption>" if caption else ""
+    more = f"<p>and {len(rows) - _MOST_SHOWN:,} more</p>" if len(rows) > _MOST_SHOWN else ""
+    return f"<table>{title}{line('th', header)}{''.join(line('td', row) for row in rows[:_MOST_SHOWN])}</table>{more}"
 
 
 def _restore(

@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from neupath._runtime.lazy_module import LazyModule
-from neupath.errors import GraphError, NodeError, listed
+from neupath.errors import GraphError, NodeError, excerpt, listed
 from neupath.graph.name_search import Match, NameSearch, search_names
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ class Nodes:
         some = ", ".join(repr(self.id(row)) for row in range(min(3, len(self))))
         look = f"the ids look like {some}" if some else "the graph has no nodes of this type"
         advice = f"did you mean {hint}?" if hint else look
-        error = NodeError(f"no {self.node_type} with the {what} {query!r} among {len(self):,}; {advice}")
+        error = NodeError(f"no {self.node_type} with the {what} {excerpt(query, 0)!r} among {len(self):,}; {advice}")
         error.query = query
         raise error
 
@@ -300,3 +300,13 @@ class Nodes:
 
         parsed = parse_condition(condition, self.column_names()) if isinstance(condition, str) else condition
         return parsed.mask(self)
+
+
+def one_line(text: object, most: int = 80) -> str:
+    r"""Return a text in one line that a terminal or a page shows as it is, shortened.
+
+    >>> one_line("a\nb" + 99 * "c", 5)
+    'a bc…'
+    """
+    plain = "".join(character if character.isprintable() else " " for character in str(text))
+    return plain if len(plain) <= most else f"{plain[: most - 1]}…"

@@ -477,10 +477,26 @@ def holds_categories(table: Table, column: str) -> bool:
 
 
 def holds_fractions(table: Table, column: str) -> bool:
-    """Whether the first values of a column are decimal numbers, and not all whole, which no ids are."""
+    """Whether the first values of a column are decimal numbers, and not all whole, which no ids are.
+
+    A decimal comma counts as well, but not in a column of ids or in the plural, which may list some: "12,15".
+    """
     cells = [cell for cell in table.sample[column][:256] if cell]
+    if table.has_header and not is_id(column) and not is_plural(column):
+        cells = [cell.replace(",", ".") for cell in cells]
     decimal = all(re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in cells)
     return decimal and any(float(cell) % 1 for cell in cells)
+
+
+def looks_like_matrix(table: Table) -> bool:
+    """Whether the header of a table names nodes: those of its first column, or numbers follow texts without a title."""
+    first, *others = table.columns
+    if not table.has_header or len(others) < 2:
+        return False
+    if 2 * len(set(others) & {*table.sample[first]}) >= len(others):
+        return True
+    cells = [cell.replace(",", ".") for column in others for cell in table.sample[column] if cell]
+    return not first.strip() and all(map(is_number, cells)) and not any(map(is_number, table.sample[first]))
 
 
 def is_constant(table: Table, column: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from filecmp import cmp
 from fnmatch import fnmatch
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 from typing import cast
 
@@ -46,6 +47,7 @@ from neupath.io.columns import (
     is_word,
     likely_weight,
     look_like_triples,
+    looks_like_matrix,
     name_words,
     names_no_end,
     singular,
@@ -879,7 +881,7 @@ def _as_wide(
     if any(map(is_key, table.columns)):
         return None
     columns = [column for column in others if _is_entity(table, column)]
-    texts = [column for column in others if not table.has_numbers(column)]
+    texts = [column for column in others if not (table.has_numbers(column) or holds_fractions(table, column))]
     if len(columns) < 2 or columns != texts or any(_share_ids(table, (first, column)) for column in columns):
         return None
     relations = [
@@ -926,7 +928,7 @@ _KINDS = (
 
 
 def _is_entity(table: Table, column: str) -> bool:
-    if entity(column) is None or column.lower() in _KINDS:
+    if entity(column) is None or column.lower() in _KINDS or holds_fractions(table, column):
         return False
     return find_split(table, column) is not None or holds_categories(table, column)
 
@@ -1361,6 +1363,11 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
         else "give a file such as movie_actor.csv whose first two columns are ids, or name two columns of any file"
     )
     pasted = f", which `neupath init` writes, such as:\n{toml}" if toml else ""
+    if tables and looks_like_matrix(tables[0]):
+        return SourceError(
+            f"{what}:{seen} it looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' "
+            f'stack does (see "A matrix" in docs/your-data.md)'
+        )
     return SourceError(f"{what}:{seen}{why} {possible} in graph.toml (‹config›){pasted}")
 
 
@@ -1382,20 +1389,34 @@ def _edges_toml(table: Table, nodes: Sequence[NodeSource] = ()) -> str | None:
         columns = (own.selection.columns["id"], others[0]) if others else None
     if columns is None or not isinstance(table, TableFile):
         return None
-    ends = [entity(column) or "node" for column in columns]
-    source, target = (own.node_type if own else ends[0]), ends[1]
+    source = own.node_type if own else entity(columns[0]) or "node"
     lines = [] if table.has_header else ["header = false"]
     lines += [] if own is None else [f"[nodes.{_quoted(source)}]", f"file = {_quoted(table.label)}"]
-    lines += [
+    first, *others = table.columns
+    described = [column for column in others if _is_entity(table, column)]
+    if own is None and table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
+        source = singular(stem(Path(table.label))) if first.lower() in _NAME_COLUMNS else source
+        relations = [_edge_lines(table, source, (first, column), is_row_a_node=True) for column in described]
+        return "\n".join([*lines, *chain.from_iterable(relations)])
+    lines += _edge_lines(table, source, columns)
+    weight = likely_weight(table, [column for column in table.columns if column not in columns])
+    return "\n".join([*lines, *([f"# weight = {_quoted(weight)}"] if weight else [])])
+
+
+def _edge_lines(table: Table, source: str, columns: tuple[str, str], *, is_row_a_node: bool = False) -> list[str]:
+    """Return the lines of graph.toml that read two columns as a relation, lists and empty cells if a row is a node."""
+    target = _wide_type(table, columns[1]) if is_row_a_node else entity(columns[1]) or "node"
+    split = find_split(table, columns[1]) if is_row_a_node else None
+    return [
         "[[edges]]",
         f"name = {_quoted(f'{source}_{target}' if source != target else 'edge')}",
         f"file = {_quoted(table.label)}",
         f"source = {_quoted(source)}",
         f"target = {_quoted(target)}",
         f"columns = [{_quoted(columns[0])}, {_quoted(columns[1])}]",
+        *([f"split = {_quoted(split)}"] if split else []),
+        *(["optional = true"] if is_row_a_node and not all(table.sample[columns[1]]) else []),
     ]
-    weight = likely_weight(table, [column for column in table.columns if column not in columns])
-    return "\n".join([*lines, *([f"# weight = {_quoted(weight)}"] if weight else [])])
 
 
 def _triples_toml(table: Table) -> str:

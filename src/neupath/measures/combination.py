@@ -124,6 +124,11 @@ class Combination(Scorer):
         self._fitted()
         return self.measures_[0].metapath_text if len(self.measures_) == 1 else None
 
+    def described_parts(self) -> list[dict[str, object]]:
+        """Return the parts as `search --json` prints them, with the meta-paths in their canonical spelling."""
+        texts = [measure.metapath_text for measure in self.measures_]
+        return [part.to_dict() | {"metapath": text} for part, text in zip(self.parts, texts, strict=True)]
+
     def pair_weights(self, x: int, y: int) -> list[float]:  # noqa: ARG002
         """Return by how much the score of each part counts in the score of two rows."""
         return [part.weight for part in self.parts]

@@ -262,7 +262,7 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         responses=example_responses("search"),
     )  # fmt: skip
     async def search(graph: str, http: Request) -> Response:
-        """Find the nodes most similar to one; the JSON is that of `neupath search --json`, to the byte."""
+        """Find the nodes most similar to one; the JSON is that of `neupath search --json`, without `ties`."""
         request = read_query(schemas.SearchOne, http.scope["query_string"])
         accept = http.headers.get("accept", JSON)
         if handlers.is_table(accept):
@@ -271,7 +271,7 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         text = search_light(registry, graph, request)
         if text is None:
             result = await service.searchers(request).run(handlers.search, registry, graph, request)
-            text = handlers.to_json(result.hits[0], result.version)
+            text = handlers.to_json(result.hits[0], result.version, result.parts)
         return Response(text, media_type=JSON)
 
     @app.get(

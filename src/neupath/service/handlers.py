@@ -50,6 +50,8 @@ class SearchResult:
     version: int | None
     graph: str
     request: schemas.SearchRequest
+    parts: list[dict[str, object]] | None = None
+    """Of a combination: the measures that it adds up."""
 
 
 def search(registry: GraphRegistry, graph: str, request: schemas.SearchOne | schemas.SearchMany) -> SearchResult:
@@ -65,11 +67,12 @@ def search(registry: GraphRegistry, graph: str, request: schemas.SearchOne | sch
         "where": request.where, "diverse": request.diverse,
         "unless": [registry.limits.check_metapath(fitted.handle.hin.metapath(text)) for text in request.unless],
     }  # fmt: skip
+    parts = scorer.described_parts() if isinstance(scorer, Combination) else None
     if members is None:
         hits = scorer.top_k(list(queries), request.k, **options)
     else:
-        hits = [scorer.top_k(dict(zip(members.ids, members.weights, strict=True)), request.k, **options)]
-    return SearchResult(hits, fitted.handle.version, graph, request)
+        hits = [scorer.top_k(members.as_dict(), request.k, **options)]
+    return SearchResult(hits, fitted.handle.version, graph, request, parts)
 
 
 def fitted_scorer(
@@ -99,16 +102,17 @@ def fitted_scorer(
     return registry.measure(graph, request.measure, metapath, node_type, request.as_of)
 
 
-def to_json(hits: Hits, version: int | None) -> str:
-    """Return hits as the command line prints them, after the version of a graph that has versions."""
+def to_json(hits: Hits, version: int | None, parts: list[dict[str, object]] | None = None) -> str:
+    """Return hits as the command line prints them but for ties, after the version of a graph that has versions."""
     text = hits.to_json()
+    text = text if parts is None else f'{text[:-1]}, "parts": {json.dumps(parts, ensure_ascii=False)}}}'
     return text if version is None else f'{{"version": {version}, {text[1:]}'
 
 
 def encode_hits(result: SearchResult, accept: str) -> Response:
     """Answer in the format that a client accepts; a table has no place for the version, so a header holds it."""
     if not is_table(accept):
-        text = f"[{', '.join(to_json(hits, result.version) for hits in result.hits)}]"
+        text = f"[{', '.join(to_json(hits, result.version, result.parts) for hits in result.hits)}]"
         return Response(text, media_type=JSON)
     table, stream_bytes = _to_table(result.hits), pa.BufferOutputStream()
     if "parquet" in accept:

@@ -181,7 +181,7 @@ class CombinationPart(RequestModel):
 
     measure: Text
     metapath: Text
-    weight: Number = Field(ge=0, le=1e12)
+    weight: Number = Field(ge=-1e12, le=1e12)
 
     def to_part(self) -> Part:
         return Part(self.measure, self.metapath, self.weight)

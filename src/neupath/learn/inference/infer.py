@@ -1,7 +1,7 @@
 """Inference: from labelled pairs to the meta-paths, weights and measure that explain them, and how sure that is."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
@@ -16,7 +16,7 @@ from neupath.engine.hits import Hits
 from neupath.engine.scorer import SearchOptions
 from neupath.errors import QueryError, listed
 from neupath.explain.explanation import CombinedExplanation, explain_combination
-from neupath.graph.hin import HIN
+from neupath.graph.hin import HIN, html_table
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
 from neupath.learn.evaluation import auc, r_squared, rmse
@@ -92,7 +92,7 @@ class Alternative:
         return {"measure": self.measure, "metapaths": parts, "rmse": self.rmse}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Inferred:
     """The meta-paths that explain labelled pairs under one measure, and the evidence for them.
 
@@ -101,8 +101,8 @@ class Inferred:
     cross-validated: the labels of each query are predicted from those of other queries.
     """
 
-    hin: HIN = field(repr=False)
-    pairs: Pairs = field(repr=False)
+    hin: HIN
+    pairs: Pairs
     measure: str
     parts: tuple[InferredPart, ...]
     kind: Literal["scores", "ranking"]
@@ -210,6 +210,17 @@ class Inferred:
         """Return what `infer --json` prints: the explanation, and up to `suggested` pairs worth labelling next."""
         pairs = self.suggest_pairs(suggested, skip) if suggested and self.alternatives else []
         return self.to_dict() | {"suggestions": [pair.to_dict() for pair in pairs]}
+
+    def __repr__(self) -> str:
+        parts = [f"  {part.weight:8.3f}  {part.metapath}" for part in self.parts]
+        count = f"{len(self.pairs):,} label{'s' * (len(self.pairs) != 1)}"
+        return "\n".join([f"Inferred from {count}, by {self.measure}: {self.verdict}", *parts])
+
+    def _repr_html_(self) -> str:
+        intervals = ["" if part.low is None else f"{part.low:.3f} to {part.high:.3f}" for part in self.parts]
+        rows = [(part.metapath, f"{part.weight:.3f}", own) for part, own in zip(self.parts, intervals, strict=True)]
+        caption = f"by {self.measure}: {self.verdict}"
+        return html_table(("meta-path", "weight", "9 in 10 resamples"), rows, caption)
 
     def to_dict(self) -> dict[str, object]:
         """Return the explanation and the evidence as JSON can hold them."""
