@@ -1,5 +1,6 @@
 """The example package, really installed, adds a measure and a reader; a broken or clashing plug-in is said."""
 
+import doctest
 import json
 import os
 import re
@@ -96,6 +97,7 @@ def test_a_process_of_its_own_knows_the_measure_and_the_reader(site: Path, tmp_p
 @pytest.mark.slow
 @pytest.mark.usefixtures("installed")
 def test_search_explain_join_and_infer_know_the_measure(toy: HIN, run: Run, tmp_path: Path) -> None:
+    assert doctest.testmod(import_module("neupath_example.hubsim")) == (0, 2)
     expected = dense_scores(toy)
     ends = toy.row("author", "Mike"), toy.row("author", "Mary")
     found = json.loads(run("search", "toy", "Mike", "-p", PATH, "-m", "HubSim", "--json").out)

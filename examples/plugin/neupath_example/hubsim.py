@@ -11,7 +11,7 @@ class HubSim(PathMeasure):
 
     >>> from neupath import load
     >>> round(HubSim("APVPA").fit(load("toy")).score("Mike", "Mary"), 4)
-    0.8
+    0.2075
     """
 
     name = "hubsim"

@@ -3,11 +3,13 @@
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, MutableMapping
-from importlib.metadata import EntryPoint, entry_points
 from threading import RLock
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from neupath.errors import PluginError, PluginWarning, first_line
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 T = TypeVar("T")
 _NAME = re.compile(r"[a-z0-9][a-z0-9_.-]*")
@@ -46,6 +48,8 @@ class Plugins:
         with self._lock:
             if self._is_loaded or self._is_loading:  # a plug-in that is being imported may ask for the list
                 return self._values
+            from importlib.metadata import entry_points  # a search by a built-in measure starts without it
+
             self._is_loading = True
             try:
                 sentences = [self._add(entry) for entry in sorted(entry_points(group=self.group), key=_order)]
@@ -69,7 +73,7 @@ class Plugins:
         """Return the package of a plug-in, with its version."""
         return self._packages[name]
 
-    def _add(self, entry: EntryPoint) -> str | None:
+    def _add(self, entry: "EntryPoint") -> str | None:
         """Load one entry point; return a sentence if it cannot be used."""
         name, package = entry.name, _package_of(entry)
         where = f"the package {package} offers {name!r} for {self.group}"
@@ -139,9 +143,9 @@ class Registry(MutableMapping[str, T]):
         return self._plugins.package_of(name)
 
 
-def _package_of(entry: EntryPoint) -> str:
+def _package_of(entry: "EntryPoint") -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
 
 
-def _order(entry: EntryPoint) -> tuple[str, str]:
+def _order(entry: "EntryPoint") -> tuple[str, str]:
     return _package_of(entry), entry.name
