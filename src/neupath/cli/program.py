@@ -152,7 +152,10 @@ class Program(CommandGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in COMMANDS:
+            from neupath._runtime import log_to_stderr  # commands load logging, the help does not
+
             self.load(args[0])
+            log_to_stderr()
         return super().resolve_command(ctx, args)
 
 

@@ -461,7 +461,7 @@ def write_acknowledged(folder: Path, facts: VersionFacts) -> None:
     line = f"{text} {crc32(text.encode()):08x}".ljust(_LINE - 1) + "\n"
     descriptor = os.open(folder / ACKNOWLEDGED, os.O_WRONLY | os.O_CREAT, 0o666)
     try:
-        os.pwrite(descriptor, line.encode(), 0)
+        os.write(descriptor, line.encode())  # from the start: the file was opened just now
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # starts the writing
     finally:
