@@ -7,11 +7,10 @@ constraints.txt. Times of starts are the least user and system time of some inte
 """
 
 import argparse
-import os
 import subprocess
-import sys
 import venv
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 
 STARTS = {
@@ -37,7 +36,7 @@ def main() -> None:
                     seconds = _cpu_seconds([str(programs / program), *arguments], root)
                     least[n, name] = min(seconds, least.get((n, name), seconds))
     for name in STARTS:
-        print(f"{name}: " + ", ".join(f"{1000 * least[n, name]:.0f} ms" for n in range(len(installed))))
+        print(f"{name}: " + ", ".join(f"{1000 * least[n, name]:.1f} ms" for n in range(len(installed))))
 
 
 def _install(folder: Path, environment: Path) -> Path:
@@ -55,10 +54,10 @@ def _install(folder: Path, environment: Path) -> Path:
 
 
 def _cpu_seconds(command: list[str], folder: str) -> float:
-    before = os.times()
+    before = getrusage(RUSAGE_CHILDREN)
     subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
-    after = os.times()
-    return after.children_user + after.children_system - before.children_user - before.children_system
+    after = getrusage(RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _size(folder: Path) -> int:
@@ -66,6 +65,4 @@ def _size(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    if os.name == "nt":
-        sys.exit("this measures on Linux and macOS")
     main()
