@@ -39,25 +39,26 @@ main(sys.argv[1:])
 PUBLIC_API = """
 AvgSim Combination CommuteTime CountPath DWPC DWPCNoRepeats Edges Explanation HIN HeteSim Hit Hits Inferred Jaccard
 JoinSim Joined MetaPath NeuPath NeuPathError Nodes Overlap PCRW PPR Part PathCount PathRanker PathSim RWR
-RankComparison RelSim Related Relation SCAN Schema Scorer SetExplanation Significance SimRank SourceWarning Stability
-Tversky WhatIf __version__ compare enumerate_metapaths evaluate evaluate_pairs explain explain_set from_networkx
-from_pyg from_tables from_triples infer join load load_scorer relate significance split_queries stability to_networkx
-to_pyg train_auto what_if write_folder
+RankComparison RelSim Related Relation SCAN Schema Scorer SetExplanation Significance SimRank SimilarityFeatures
+SourceWarning Stability Tversky WhatIf __version__ compare enumerate_metapaths evaluate evaluate_pairs explain
+explain_set from_networkx from_pyg from_tables from_triples infer join load load_scorer relate significance
+split_queries stability to_networkx to_pyg train_auto what_if write_folder
 """
 HEAVY = (
     "torch", "cupy", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",
-    "sqlalchemy", "psycopg",
+    "sklearn", "sqlalchemy", "psycopg",
 )  # fmt: skip
 
 
 def test_dir_is_the_public_api() -> None:
     assert dir(neupath) == PUBLIC_API.split()
-    need_torch = {"CountPath", "NeuPath", "train_auto"}
-    assert sorted(neupath.__all__) == sorted(set(PUBLIC_API.split()) - need_torch - {"__version__"})
+    need_extras = {"CountPath", "NeuPath", "SimilarityFeatures", "train_auto"}
+    assert sorted(neupath.__all__) == sorted(set(PUBLIC_API.split()) - need_extras - {"__version__"})
 
 
 def test_every_public_name_can_be_imported() -> None:
     pytest.importorskip("torch")
+    pytest.importorskip("sklearn")
     for name in dir(neupath):
         assert getattr(neupath, name) is not None
 

@@ -5,11 +5,14 @@ import io
 import re
 import shlex
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from neupath.cli import main
+from neupath.cli.program import Program
+from neupath.io.config import Config, read_config
 from tests.command_line import Run
 
 ROOT = Path(__file__).parent.parent
@@ -72,6 +75,34 @@ def test_commands_print_what_is_shown(
     assert not stop.value.code
     printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert printed == output.splitlines()
+
+
+def lines_of_commands() -> list[str]:
+    """Return the commands that pages only list, because they need a server or a graph that is not here."""
+    texts = [block for page in PAGES for block in (*blocks(page, "text"), *blocks(page, "sh"))]
+    return [line for text in texts for line in text.splitlines() if line.startswith("neupath ")]
+
+
+@pytest.mark.parametrize("line", lines_of_commands(), ids=lambda line: line[8:48])
+def test_commands_that_are_only_listed_take_these_options(line: str) -> None:
+    name, *arguments = shlex.split(line, comments=True)[1:]
+    command = Program(name="neupath").load(name)
+    if hasattr(command, "commands"):
+        command = command.commands[arguments.pop(0)]
+    values, rest, _ = command.make_parser(command.context_class(command)).parse_args(arguments)
+    assert values
+    assert not rest
+
+
+@pytest.mark.parametrize("block", blocks(ROOT / "docs" / "graphs.md", "toml"), ids=lambda block: block[:20])
+def test_a_graph_toml_that_is_shown_can_be_read(block: str, tmp_path: Path) -> None:
+    (tmp_path / "graph.toml").write_text(block, encoding="utf-8")
+    assert read_config(tmp_path / "graph.toml") != Config()
+
+
+def test_the_settings_of_a_service_that_are_shown_are_options() -> None:
+    (block,) = blocks(ROOT / "docs" / "operations.md", "toml")
+    assert set(tomllib.loads(block)) <= {option.name for option in Program(name="neupath").load("serve").params}
 
 
 def test_there_are_examples() -> None:

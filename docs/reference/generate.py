@@ -1,5 +1,6 @@
 """Hooks of the site: pages that are made of the program itself, and nothing loaded from other hosts."""
 
+import json
 import os
 import re
 from pathlib import Path
@@ -13,6 +14,7 @@ from neupath.cli.program import COMMANDS, Program
 from neupath.service.app import make_app, make_service
 from neupath.service.graph_registry import GraphHandle
 
+_NOTEBOOKS = Path(__file__).parents[2] / "examples"
 _SHIM = "https://unpkg.com/iframe-worker/shim"  # with it the search works in pages opened from a folder
 
 
@@ -20,6 +22,9 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages."""
     for path, content in (("reference/cli.md", command_line()), ("reference/http.md", http_api())):
         files.append(File.generated(config, path, content=content))
+    for notebook in sorted(_NOTEBOOKS.glob("*.ipynb")):
+        files.append(File.generated(config, f"notebooks/{notebook.stem}.md", content=notebook_page(notebook)))
+        files.append(File.generated(config, f"notebooks/{notebook.name}", abs_src_path=str(notebook)))
     return files
 
 
@@ -31,6 +36,17 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def on_post_page(output: str, page: Any, **_: Any) -> str:
     """Load the shim of the search from the site itself."""
     return output.replace(_SHIM, "../" * page.url.count("/") + "vendor/iframe-worker.js")
+
+
+# ---- Notebooks -----------------------------------------------------------------------------------
+def notebook_page(path: Path) -> str:
+    """Return a notebook as a page: its texts and its code."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+    download = f"[Download this notebook]({path.name}), or open `examples/{path.name}` of the repository."
+    return "\n\n".join([*parts, download])
 
 
 # ---- Command line --------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Similarity search in heterogeneous information networks: `load` a graph, `fit` a scorer, ask for its `top_k`.
 
 `dir(neupath)` lists the public API. Each name is imported when it is first used, so that a command starts with what it
-needs: only `NeuPath` and `CountPath` load torch, and nothing loads the web stack, pandas or matplotlib.
+needs: only `NeuPath` and `CountPath` load torch, only `SimilarityFeatures` loads scikit-learn, and nothing loads the
+web stack, pandas or matplotlib.
 """
 
 import sys
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from neupath.learn.models import CountPath as CountPath
     from neupath.learn.models import NeuPath as NeuPath
     from neupath.learn.registry import load_scorer
+    from neupath.learn.similarity_features import SimilarityFeatures as SimilarityFeatures
     from neupath.measures import (
         DWPC,
         PCRW,
@@ -77,6 +79,7 @@ _MODULES = {
     "neupath.learn.inference": ("Inferred", "PathRanker", "infer"),
     "neupath.learn.models": ("CountPath", "NeuPath"),
     "neupath.learn.registry": ("load_scorer",),
+    "neupath.learn.similarity_features": ("SimilarityFeatures",),
     "neupath.measures": (
         "DWPC", "PCRW", "PPR", "RWR", "SCAN", "AvgSim", "Combination", "CommuteTime", "DWPCNoRepeats", "HeteSim",
         "Jaccard", "JoinSim", "Overlap", "Part", "PathCount", "PathSim", "RelSim", "SimRank", "Tversky",
@@ -84,7 +87,8 @@ _MODULES = {
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 _ROOMS = ("engine", "errors", "graph", "io", "learn", "measures", "store")  # as in `neupath.errors.GraphError`
-_NEED_TORCH = ("CountPath", "NeuPath", "train_auto")  # not in __all__: a star import must not need torch
+_NEED_EXTRAS = ("CountPath", "NeuPath", "SimilarityFeatures", "train_auto")
+"""Not in __all__: a star import must need neither torch nor scikit-learn."""
 
 
 def __getattr__(name: str) -> Any:
@@ -97,7 +101,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_NEED_TORCH, "__version__"])
+    return sorted([*__all__, *_NEED_EXTRAS, "__version__"])
 
 
 class _Package(ModuleType):

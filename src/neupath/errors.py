@@ -77,6 +77,14 @@ class SourceWarning(UserWarning):
         return SourceWarning, (self.source, self.notes)
 
 
+class PluginWarning(UserWarning):
+    """Says which plug-in of an installed package is left out, and why."""
+
+
+class PluginError(NeuPathError):
+    """A plug-in of an installed package cannot be used."""
+
+
 class GraphError(NeuPathError):
     """The nodes or edges given do not make a graph."""
 

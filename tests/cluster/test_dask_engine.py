@@ -24,7 +24,7 @@ from neupath.cluster import join_tasks as ranking
 from neupath.cluster.join_tasks import merge_rankings
 from neupath.engine.join import discard
 from neupath.engine.topk import Ranking, top_k_of_scores
-from neupath.measures import WALK_MEASURES, measure_named
+from neupath.measures import measure_named, walk_measures
 from tests.cluster.clusters import start_cluster
 from tests.command_line import Run
 from tests.conditioned import Case
@@ -45,7 +45,7 @@ def same(scorer, folder: Path, engine: Dask, k: int | None = 5, **options) -> bo
 
 
 @pytest.mark.usefixtures("inline")
-@pytest.mark.parametrize("measure", WALK_MEASURES)
+@pytest.mark.parametrize("measure", walk_measures())
 @pytest.mark.parametrize("strip", [300, 1200, None])
 def test_any_measure_in_any_strips(weighted: HIN, tmp_path: Path, measure: str, strip: int | None) -> None:
     assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(strip=strip), block=64)

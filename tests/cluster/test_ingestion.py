@@ -16,7 +16,7 @@ from neupath.cluster.id_encoding import hash_ids
 from neupath.cluster.ingestion import ingest
 from neupath.engine.join import JoinOptions
 from neupath.io.tables import TableFile
-from neupath.measures import WALK_MEASURES, measure_named
+from neupath.measures import measure_named, walk_measures
 from tests.cluster.clusters import InlineWorkers
 from tests.command_line import Run
 
@@ -167,7 +167,7 @@ def test_tables_without_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("inline")
-@pytest.mark.parametrize(("measure", "strip"), [*((measure, 400) for measure in WALK_MEASURES), ("pathsim", None)])
+@pytest.mark.parametrize(("measure", "strip"), [*((measure, 400) for measure in walk_measures()), ("pathsim", None)])
 def test_the_result_equals_that_of_one_process(tables: Path, tmp_path: Path, measure: str, strip: int | None) -> None:
     assert same(measure, APVPA, tables, tmp_path, Dask(strip=strip), JoinOptions(5, block=32))
 

@@ -17,7 +17,7 @@ from neupath.cluster.tile_products import multiply_halves, multiply_rows
 from neupath.cluster.tiles import Tiles, cut_evenly, cut_matrix
 from neupath.cluster.workers import clear_cache
 from neupath.engine.products import Factors
-from neupath.measures import WALK_MEASURES
+from neupath.measures import walk_measures
 from tests.cluster.clusters import InlineWorkers
 
 
@@ -38,7 +38,7 @@ def test_strips_equal_the_matrix(tmp_path: Path) -> None:
     assert (tiles.column_strip(1) != matrix[:, 1:17]).nnz == 0
 
 
-@pytest.mark.parametrize("measure", WALK_MEASURES)
+@pytest.mark.parametrize("measure", walk_measures())
 @pytest.mark.parametrize(
     ("path", "most"), [("APVPA", 700), ("APVPA", 10**9), ("paper-author-paper-venue-paper-author-paper", 40_000)]
 )

@@ -16,13 +16,13 @@ from neupath import DWPC, HIN, Edges, Nodes, Relation, enumerate_metapaths, expl
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.errors import GraphError, NodeError, QueryError
 from neupath.explain.relate import chain_norms
-from neupath.measures import MEASURES, WALK_MEASURES
+from neupath.measures import MEASURES, walk_measures
 from tests.graphs import hins, shop_graph
 
 relate_module = sys.modules["neupath.explain.relate"]
 
 
-@given(hins(), st.sampled_from([None, *sorted(WALK_MEASURES)]), st.integers(1, 3), st.data())
+@given(hins(), st.sampled_from([None, *sorted(walk_measures())]), st.integers(1, 3), st.data())
 @settings(max_examples=30)
 @pytest.mark.slow
 def test_it_is_what_each_meta_path_says(hin: HIN, measure: str | None, max_steps: int, data: st.DataObject) -> None:
@@ -285,7 +285,7 @@ def test_a_node_without_paths() -> None:
     assert reason.metapaths == ()
 
 
-@given(hins(), st.sampled_from(sorted(WALK_MEASURES)), st.data())
+@given(hins(), st.sampled_from(sorted(walk_measures())), st.data())
 @settings(max_examples=40)
 @pytest.mark.slow
 def test_the_rank_is_that_of_a_search(hin: HIN, measure: str, data: st.DataObject) -> None:

@@ -1,13 +1,17 @@
-"""Every curl line of docs/service.md works as it stands."""
+"""Every curl line of docs/service.md works as it stands, and so does its Python."""
 
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from tests.service.conftest import Running
+import neupath as npth
+from neupath.live import LiveStore
+from neupath.store import write_store
+from tests.service.conftest import Running, Start
 
 PAGE = Path(__file__).parents[2] / "docs" / "service.md"
 LINES = [
@@ -62,6 +66,22 @@ def job(running: Running) -> str:
 def test_curl_lines_work(running: Running, writable: Running, job: str, line: str) -> None:
     own = finish_job(running) if "DELETE" in line else job  # the others' must stay
     assert ask(writable if "graphs/live" in line else running, line.replace(JOB, own)) in (200, 202)
+
+
+@pytest.mark.slow
+def test_the_client_of_the_page_works(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (code,) = re.findall(r"^```py\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    with LiveStore(write_store(npth.load("toy"), tmp_path / "live.store")) as live:
+        url = start(graphs={"toy": npth.load("toy"), "live": live}).url
+        monkeypatch.chdir(tmp_path)
+        names: dict[str, Any] = {}
+        exec(compile(code.replace("http://127.0.0.1:8000", url), str(PAGE), "exec"), names)
+        names["service"].close()
+    assert (names["hits"].ids, len(names["many"]), names["version"]) == (("Bob", "Mary", "Jim"), 2, 1)
+    assert (tmp_path / "top.parquet").is_file()
+    assert "done" in capsys.readouterr().out
 
 
 def test_every_endpoint_has_a_curl_line(running: Running) -> None:

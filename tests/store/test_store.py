@@ -310,8 +310,9 @@ def test_columns_that_edges_do_not_have_are_refused(tmp_path: Path, store: Store
 
 
 _FULL_LOG = """
-import resource, signal, sys
+import logging, resource, signal, sys
 from neupath.store import Update, Edge, Node, check, database, open_store
+logging.basicConfig()
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 database.LOG_BYTES = 1 << 12
 store = open_store(sys.argv[1])

@@ -1,7 +1,6 @@
 """Files and folders that are written whole or not at all, texts read line by line, and locks between processes."""
 
 import errno
-import fcntl
 import logging
 import os
 import shutil
@@ -16,6 +15,11 @@ from uuid import uuid4
 from zlib import crc32
 
 from neupath.errors import SourceError, WriteError
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 # ---- Atomic writes -------------------------------------------------------------------------------
@@ -50,7 +54,10 @@ def sync(path: Path) -> None:
 
     A file that is renamed before its content is on disk may be empty after a power failure.
     """
-    descriptor = os.open(path, os.O_RDONLY)
+    is_windows = os.name == "nt"  # which opens no folders, and flushes files that are open for writing only
+    if is_windows and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if is_windows else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -160,6 +167,8 @@ def _release(descriptor: int, path: Path) -> None:
 
 def _lock(descriptor: int, path: Path, refusal: str) -> None:
     try:
+        if fcntl is None:
+            raise OSError(errno.ENOSYS, "this system has no such locks")
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError) as error:
         raise WriteError(refusal) from error

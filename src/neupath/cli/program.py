@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from neupath.errors import NeuPathError, SourceWarning, hide_password
+from neupath.errors import NeuPathError, PluginWarning, SourceWarning, hide_password
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "demo": (
@@ -153,7 +153,10 @@ class Program(CommandGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args[0] in COMMANDS:
+            from neupath._runtime import log_to_stderr  # commands load logging, the help does not
+
             self.load(args[0])
+            log_to_stderr()
         return super().resolve_command(ctx, args)
 
 
@@ -245,11 +248,16 @@ def _notes_on_sources() -> Iterator[None]:
                 terminal.note(line)
             if more := len(message.notes) - len(shown):
                 terminal.note(f"and {more} more notes on how {message.source} was read; neupath info lists them")
+        elif isinstance(message, PluginWarning):
+            from neupath.cli import terminal
+
+            terminal.note(str(message))
         else:
             show(message, *details)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", SourceWarning)
+        warnings.simplefilter("always", PluginWarning)
         warnings.showwarning = show_notes  # type: ignore[assignment]
         yield
 

@@ -766,7 +766,7 @@ def relate(
         typer.Option(
             "--measure",
             "-m",
-            help=f"One of {', '.join(MEASURES)}.",
+            help=f"One of {', '.join(MEASURES.built_in)}.",
             show_default="pathsim, and hetesim along meta-paths that are not symmetric",
         ),
     ] = None,

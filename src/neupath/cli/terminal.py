@@ -66,14 +66,14 @@ WithOption = Annotated[
 WithoutOption = Annotated[
     list[str] | None, typer.Option("--without", help="The same with a negative weight: less like this node.")
 ]
-MeasureOption = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES)}.")]
+MeasureOption = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES.built_in)}.")]
 AnyMeasureOption = Annotated[
     str | None,
     typer.Option(
         "--measure",
         "-m",
-        help=f"Along --metapath: {', '.join(MEASURES)}, avgsim, relsim; settings follow as in tversky:alpha=1,beta=0. "
-        f"Over the whole graph: {', '.join(GRAPH_MEASURES)}.",
+        help=f"Along --metapath: {', '.join(MEASURES.built_in)}, avgsim, relsim; "
+        f"settings follow as in tversky:alpha=1,beta=0. Over the whole graph: {', '.join(GRAPH_MEASURES.built_in)}.",
         show_default="pathsim",
     ),
 ]

@@ -33,7 +33,7 @@ from neupath.explain.groups import PathNode, node_at
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
-from neupath.measures import GRAPH_MEASURES, WALK_MEASURES, PathMeasure, measure_named, read_measure
+from neupath.measures import GRAPH_MEASURES, PathMeasure, measure_named, read_measure, walk_measures
 
 BUDGET = 4_000_000_000
 """The work for one question by default, in half-walks that are added up: at most some ten seconds."""
@@ -214,7 +214,7 @@ def _made(measure: str | PathMeasure, metapath: str | MetaPath) -> PathMeasure:
         return measure_named(measure, metapath)
     name = measure if isinstance(measure, str) else getattr(measure, "name", repr(measure))
     raise QueryError(
-        f"what-if follows walks along a meta-path, which {name} is not made of; use one of {listed(WALK_MEASURES)}",
+        f"what-if follows walks along a meta-path, which {name} is not made of; use one of {listed(walk_measures())}",
         parameter="measure",
     )
 

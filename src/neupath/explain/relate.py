@@ -25,12 +25,12 @@ from neupath.graph.nodes import Id, one_line
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,
-    WALK_MEASURES,
     HeteSim,
     PathMeasure,
     PathSim,
     measure_named,
     read_measure,
+    walk_measures,
 )
 from neupath.measures.path_measure import Leg
 
@@ -249,7 +249,7 @@ def _check_measure(measure: str | PathMeasure | None) -> None:
     name = "" if measure is None else read_measure(measure)[0] if isinstance(measure, str) else measure.name
     if name in GRAPH_MEASURES:
         raise QueryError(
-            f"{name} looks at the whole graph, not along meta-paths; relate takes one of {listed(WALK_MEASURES)}",
+            f"{name} looks at the whole graph, not along meta-paths; relate takes one of {listed(walk_measures())}",
             parameter="measure",
         )
     kind = type(measure) if isinstance(measure, PathMeasure) else MEASURES.get(name, PathMeasure)

@@ -1,18 +1,19 @@
 """Recognition: what a source is, a file, a folder, a database, a store or an object, and the reader that fits it."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from neupath._runtime.plugins import Plugins, Registry
 from neupath._runtime.progress import Progress
-from neupath.errors import SourceError, did_you_mean, listed
+from neupath.errors import NeuPathError, SourceError, did_you_mean, first_line, listed
 from neupath.graph.hin import HIN, Duplicates
 from neupath.io.assembly import read_tables
 from neupath.io.config import Config, read_config
-from neupath.io.database_drivers import database_format, is_database_url
+from neupath.io.database_drivers import DATABASE_SUFFIXES, database_format, is_database_url
 from neupath.io.databases import TableChoice, read_database
 from neupath.io.datasets import PUBLIC, fetched_folder
 from neupath.io.detection import (
@@ -108,8 +109,45 @@ def is_imported(source: object, data: str | Path | None) -> bool:
     return False
 
 
+# ---- Readers of installed packages ---------------------------------------------------------------
+Reader = Callable[[Path], HIN]
+_TAKEN = (*TABLE_SUFFIXES, *RDF_SUFFIXES, *JSON_SUFFIXES, *GRAPH_SUFFIXES, *DATABASE_SUFFIXES, ".mat", ".gz")
+
+
+def _check_plugin(name: str, reader: Any) -> str | None:
+    if not callable(reader):
+        return "it is no function that takes a path"
+    return "the name is the ending of a file, without a dot" if "." in name else None
+
+
+READERS: Registry[Reader] = Registry(
+    {}, Plugins("neupath.readers", _check_plugin, [suffix.removeprefix(".") for suffix in _TAKEN])
+)
+"""Functions of plug-ins that read a file, by its ending, such as "gdf"; neupath's own formats come first."""
+
+
+def _suffix(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")
+
+
+def _read_by_plugin(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> HIN:
+    package = READERS.package_of(_suffix(path))
+    if config is not None or duplicates is not None:
+        raise SourceError(f"{path} is read by the package {package}, without ‹config› and ‹duplicates›; leave them out")
+    try:
+        hin = READERS[_suffix(path)](path)
+    except (NeuPathError, MemoryError):
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise SourceError(f"{path} cannot be read by the package {package}: {reason}") from error
+    if not isinstance(hin, HIN):
+        raise SourceError(f"the package {package} read {path} as a {type(hin).__name__} and not as a HIN; update it")
+    return hin
+
+
 # ---- What a path holds ---------------------------------------------------------------------------
-Format = Literal["store", "matlab", "graph file", "benchmark", "dblp", "rdf", "json", "tables"]
+Format = Literal["store", "matlab", "graph file", "benchmark", "dblp", "rdf", "json", "tables", "plug-in"]
 
 
 def locate(path: Path, data: str | Path | None) -> Path:
@@ -148,7 +186,7 @@ def _is_url(source: object) -> bool:
     return isinstance(source, str) and ":/" in source
 
 
-def _format_of(path: Path, config: str | Path | None) -> Format | None:
+def _format_of(path: Path, config: str | Path | None) -> Format | None:  # noqa: PLR0911  one for each format
     """Recognise the format of a file or folder; None means that neupath cannot read it."""
     if is_store(path):
         return "store"
@@ -162,7 +200,9 @@ def _format_of(path: Path, config: str | Path | None) -> Format | None:
     is_markup = is_dblp(path) or rdf_files(path) or json_files(path)
     if is_markup and not (path.is_dir() and _has_tables(path, config)):
         return _markup_of(path, config)
-    return "tables" if path.is_dir() or is_table(path) else None
+    if path.is_dir() or is_table(path):
+        return "tables"
+    return "plug-in" if _suffix(path) in READERS else None
 
 
 def _markup_of(path: Path, config: str | Path | None) -> Literal["dblp", "rdf", "json"]:
@@ -220,7 +260,9 @@ _UNPACK = {".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip", 
 
 
 # ---- Loading each kind of source -----------------------------------------------------------------
-def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | None, progress: Progress) -> HIN:
+def _load_path(  # noqa: PLR0911  one for each format
+    path: Path, config: str | Path | None, duplicates: Duplicates | None, progress: Progress
+) -> HIN:
     match _format_of(path, config):
         case "store":
             _refuse_options(path, config, duplicates)
@@ -237,6 +279,8 @@ def _load_path(path: Path, config: str | Path | None, duplicates: Duplicates | N
             return _load_statements(path, config, duplicates, progress)
         case "tables":
             return read_tables(_recognise(path, config, duplicates))
+        case "plug-in":
+            return _read_by_plugin(path, config, duplicates)
     raise _unreadable(path)
 
 
@@ -246,8 +290,8 @@ def _unreadable(path: Path) -> SourceError:
     return SourceError(
         f"{path} is not a graph that neupath can read; give a folder of tables, a database, a file of triples "
         f"({', '.join(TABLE_SUFFIXES)}, also gzipped), RDF ({', '.join(RDF_SUFFIXES)}), JSON "
-        f"({', '.join(JSON_SUFFIXES)}), DBLP's XML, {', '.join(GRAPH_SUFFIXES)} or "
-        f".mat, or read it in Python and "
+        f"({', '.join(JSON_SUFFIXES)}), DBLP's XML, "
+        f"{', '.join((*GRAPH_SUFFIXES, *(f'.{name}' for name in READERS)))} or .mat, or read it in Python and "
         f"give neupath.load the NetworkX graph, the HeteroData or the data frames"
     )
 

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from neupath._runtime.plugins import Plugins, Registry
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.gpu import check_device
 from neupath.engine.scorer import Scorer, read_saved
@@ -16,6 +17,7 @@ from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath, Schema, enumerate_metapaths
 from neupath.graph.nodes import Id
 from neupath.measures import (
+    COMBINED,
     GRAPH_MEASURES,
     MEASURES,
     AvgSim,
@@ -57,7 +59,7 @@ class Architecture:
 
 
 _MODELS = "neupath.learn.models"
-ARCHITECTURES: dict[str, Architecture] = {
+_ARCHITECTURES: dict[str, Architecture] = {
     "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", lacks=(), two_types=True, baseline=False),
     "countpath": Architecture(f"{_MODELS}.countpath:CountPath", lacks=("dim", "paths"), baseline=False),
     "pathboost": Architecture(
@@ -76,18 +78,35 @@ ARCHITECTURES: dict[str, Architecture] = {
     "node2vec": Architecture(f"{_MODELS}.walk_embeddings:Node2Vec", learns_from="node_type"),
     "metapath2vec": Architecture(f"{_MODELS}.walk_embeddings:MetaPath2Vec", learns_from="metapath"),
 }
-"""All architectures by name. A new one is its file and one line here."""
+"""A new one is its file and one line here."""
 
 
-def learning_from(*sources: str, baseline: bool | None = None) -> tuple[str, ...]:
+def _check_plugin(_name: str, architecture: Any) -> str | None:
+    return None if isinstance(architecture, Architecture) else "it is no Architecture of neupath.learn.registry"
+
+
+ARCHITECTURES: Registry[Architecture] = Registry(
+    _ARCHITECTURES,
+    Plugins(
+        "neupath.architectures",
+        _check_plugin,
+        ("auto", *_ARCHITECTURES, *MEASURES.built_in, *GRAPH_MEASURES.built_in, *COMBINED),
+    ),
+)
+"""All architectures by name."""
+
+
+def learning_from(*sources: str, baseline: bool | None = None, built_in: bool = False) -> tuple[str, ...]:
     """Return the names of the architectures that learn from "labels", from a "metapath" or from a "node_type".
+
+    Those of plug-ins are among them, but where only the `built_in` ones are wanted.
 
     >>> learning_from("labels", baseline=False)
     ('neupath', 'countpath', 'pathboost')
     """
     return tuple(
         name
-        for name, architecture in ARCHITECTURES.items()
+        for name, architecture in (ARCHITECTURES.built_in if built_in else ARCHITECTURES).items()
         if architecture.learns_from in sources and baseline in (None, architecture.baseline)
     )
 
@@ -161,17 +180,20 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
         from neupath.learn.auto import Stack
 
         return Stack.from_folder(Path(folder), params, hin, device)
-    measures: dict[str, Any] = {**MEASURES, **GRAPH_MEASURES}
-    measures |= {kind.name: kind for kind in (Combination, RelSim, AvgSim, PathRanker)}
-    if name not in measures:
-        known = [*measures, *ARCHITECTURES]
-        raise SourceError(f"{folder} holds a scorer named {name!r}, which is not one of {listed(known, 40)}")
+    combined = {kind.name: kind for kind in (Combination, RelSim, AvgSim, PathRanker)}
+    measure: Any = combined.get(name) or MEASURES.get(name) or GRAPH_MEASURES.get(name)
+    if measure is None:
+        known = [*MEASURES, *GRAPH_MEASURES, *combined, *ARCHITECTURES]
+        raise SourceError(
+            f"{folder} holds a scorer named {name!r}, which is not one of {listed(known, 40)}; if it is of a plug-in, "
+            f"install that package"
+        )
     try:
-        scorer: Scorer = measures[name](**params)
+        scorer: Scorer = measure(**params)
     except QueryError as error:
         raise SourceError(f"{folder} holds a {name} that cannot be used: {error}") from error
     except TypeError as error:
-        unknown = [param for param in params if param not in signature(measures[name]).parameters]
+        unknown = [param for param in params if param not in signature(measure).parameters]
         raise SourceError(
             f"{folder} holds {name} with parameters that it does not take: {listed(unknown or params)}; it may be of "
             f"another version: make it again, and save it"

@@ -9,6 +9,7 @@ class that declares its formula, and an entry in `registry`. A measure says how 
 May import engine, graph, _runtime and errors.
 """
 
+from neupath.engine.products import Normalisation
 from neupath.measures.avgsim import AvgSim
 from neupath.measures.combination import Combination, Part, equal_parts
 from neupath.measures.commutetime import CommuteTime
@@ -18,18 +19,19 @@ from neupath.measures.hetesim import HeteSim
 from neupath.measures.jaccard import Jaccard
 from neupath.measures.joinsim import JoinSim
 from neupath.measures.overlap import Overlap
-from neupath.measures.path_measure import PathMeasure
+from neupath.measures.path_measure import Leg, PathMeasure, reversed_legs
 from neupath.measures.pathcount import PathCount
 from neupath.measures.pathsim import PathSim
 from neupath.measures.pcrw import PCRW
 from neupath.measures.ppr import PPR
 from neupath.measures.registry import (
+    COMBINED,
     GRAPH_MEASURES,
     MEASURES,
-    WALK_MEASURES,
     graph_measure_named,
     measure_named,
     read_measure,
+    walk_measures,
 )
 from neupath.measures.relsim import RelSim
 from neupath.measures.rwr import RWR
@@ -38,6 +40,7 @@ from neupath.measures.simrank import SimRank
 from neupath.measures.tversky import Tversky
 
 __all__ = [
+    "COMBINED",
     "DWPC",
     "GRAPH_MEASURES",
     "MEASURES",
@@ -45,7 +48,6 @@ __all__ = [
     "PPR",
     "RWR",
     "SCAN",
-    "WALK_MEASURES",
     "AvgSim",
     "Combination",
     "CommuteTime",
@@ -54,6 +56,8 @@ __all__ = [
     "HeteSim",
     "Jaccard",
     "JoinSim",
+    "Leg",
+    "Normalisation",
     "Overlap",
     "Part",
     "PathCount",
@@ -66,4 +70,6 @@ __all__ = [
     "graph_measure_named",
     "measure_named",
     "read_measure",
+    "reversed_legs",
+    "walk_measures",
 ]

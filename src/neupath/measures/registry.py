@@ -1,5 +1,8 @@
 """The measures by name: a new one is its import and its entry here; CONTRIBUTING.md lists tests, exports and docs."""
 
+from typing import Any
+
+from neupath._runtime.plugins import Plugins, Registry
 from neupath.errors import QueryError, did_you_mean, listed
 from neupath.graph.metapath import MetaPath
 from neupath.measures.commutetime import CommuteTime
@@ -19,19 +22,43 @@ from neupath.measures.scan import SCAN
 from neupath.measures.simrank import SimRank
 from neupath.measures.tversky import Tversky
 
-MEASURES: dict[str, type[PathMeasure]] = {
+_PATH_MEASURES: dict[str, type[PathMeasure]] = {
     measure.name: measure
     for measure in (PathSim, JoinSim, HeteSim, PathCount, PCRW, DWPC, DWPCNoRepeats, Jaccard, Overlap, Tversky)
 }
-"""Measures over a meta-path."""
-WALK_MEASURES = tuple(name for name, measure in MEASURES.items() if measure.counts_walks)
-"""Those that count every walk, so that they are products of matrices."""
-GRAPH_MEASURES: dict[str, type[GraphMeasure]] = {
+_GRAPH_MEASURES: dict[str, type[GraphMeasure]] = {
     measure.name: measure for measure in (PPR, RWR, SimRank, SCAN, CommuteTime)
 }
-"""Measures over the whole graph, which take a node type instead of a meta-path."""
 ALIASES = {"cosine": "joinsim", "dice": "pathsim"}
 """Names by which people look for a measure that has another one here."""
+COMBINED = ("combination", "relsim", "avgsim", "pathranker", "stack")
+"""Names of saved scorers that are made of several measures."""
+
+
+def _check_plugin(name: str, measure: Any) -> str | None:
+    if not isinstance(measure, type) or not issubclass(measure, PathMeasure | GraphMeasure):
+        return "it is no subclass of PathMeasure or GraphMeasure"
+    own = getattr(measure, "name", None)
+    return None if own == name else f"the attribute name of its class is {own!r}, and must be the same"
+
+
+PLUGINS = Plugins("neupath.measures", _check_plugin, (*_PATH_MEASURES, *_GRAPH_MEASURES, *ALIASES, *COMBINED))
+"""Measures of installed packages."""
+MEASURES: Registry[type[PathMeasure]] = Registry(_PATH_MEASURES, PLUGINS, lambda kind: issubclass(kind, PathMeasure))
+"""Measures over a meta-path."""
+GRAPH_MEASURES: Registry[type[GraphMeasure]] = Registry(
+    _GRAPH_MEASURES, PLUGINS, lambda kind: issubclass(kind, GraphMeasure)
+)
+"""Measures over the whole graph, which take a node type instead of a meta-path."""
+
+
+def walk_measures() -> tuple[str, ...]:
+    """Return the measures over a meta-path that count every walk, so that they are products of matrices.
+
+    >>> "dwpc-no-repeats" in walk_measures()
+    False
+    """
+    return tuple(name for name, measure in MEASURES.items() if measure.counts_walks)
 
 
 def read_measure(text: str) -> tuple[str, dict[str, float | bool]]:

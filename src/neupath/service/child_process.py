@@ -1,6 +1,5 @@
 """Processes that the service starts for jobs and measures: limited in memory, killed at will, ended with it."""
 
-import fcntl
 import os
 import signal
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from multiprocessing.context import SpawnProcess
 from multiprocessing.process import BaseProcess
 from threading import Thread
 
+from neupath._runtime import log_to_stderr
 from neupath._runtime.resources import free_memory, limit_memory
 
 _LEAST = 1 << 29  # bytes of memory without which no process is worth its start
@@ -33,6 +33,7 @@ def start_child(target: Callable[..., None], *arguments: object) -> tuple[SpawnP
 
 def begin_child(memory: int) -> None:
     """Limit this process to so many bytes more than it has now, and end it when the service has ended."""
+    log_to_stderr()
     parent = parent_process()
     if parent is not None:
         _kill_at_end_of(parent.sentinel)
@@ -42,7 +43,9 @@ def begin_child(memory: int) -> None:
 
 def _kill_at_end_of(pipe: int) -> None:
     """Let the system kill this process when a pipe ends: a library that holds Python's lock stops all threads."""
-    with suppress(OSError):  # a system without it ends the process when the library returns
+    with suppress(ImportError, OSError):  # a system without it ends the process when the library returns
+        import fcntl
+
         fcntl.fcntl(pipe, fcntl.F_SETOWN, os.getpid())
         if hasattr(fcntl, "F_SETSIG"):
             fcntl.fcntl(pipe, fcntl.F_SETSIG, signal.SIGKILL)

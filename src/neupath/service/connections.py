@@ -1,7 +1,6 @@
 """Connections: one request of a client at a time, within limits on sizes, times and open files."""
 
 import asyncio
-import resource
 import socket
 import struct
 from collections.abc import Callable
@@ -303,9 +302,19 @@ class Connection(HttpToolsProtocol):
         self._set_deadline(self.transport.abort)
 
 
+_MOST_FILES = 1 << 16
+
+
 def raise_file_limit() -> int:
     """Let this process open as many files as the system allows, and return how many."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    soft = max(soft, 1 << 16 if hard == resource.RLIM_INFINITY else min(hard, 1 << 16))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return _MOST_FILES
+    before, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft = max(before, _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES))
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    except (ValueError, OSError):  # macOS says infinity and allows less
+        return before
     return soft

@@ -230,7 +230,7 @@ def _write_report(spec: JobSpec, report: dict[str, object]) -> dict[str, object]
 
 def _lower_priority(cores: int) -> None:
     """Leave the first core to searches, and run on the others at a lower priority."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(AttributeError, OSError):  # Windows has no nice
         os.nice(10)
     if hasattr(os, "sched_setaffinity") and cores > 1:
         allowed = sorted(os.sched_getaffinity(0))

@@ -73,7 +73,7 @@ def _write(hin: HIN, folder: Path, progress: Progress) -> None:
     rows = {n: edge_row_table(hin.edge_tables[hin.schema.relations[n]]) for n in layout.described_relations}
     connection = duckdb().connect(str(folder / DATABASE))
     try:
-        run(connection, "SET enable_progress_bar = false")
+        database.hide_progress_bar(connection)
         run(connection, "BEGIN TRANSACTION")
         database.create_tables(connection, layout)
         facts = _insert(connection, hin, tables, progress)
@@ -275,7 +275,7 @@ def _bulk_writer(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
     scratch.mkdir()
     connection = library.connect(str(folder / DATABASE))
     try:
-        run(connection, "SET enable_progress_bar = false")
+        database.hide_progress_bar(connection)
         run(connection, f"SET memory_limit = '{memory_limit.strip()}'")
         run(connection, f"SET temp_directory = '{_quoted(scratch / 'spilled')}'")
         run(connection, "PRAGMA force_compression = 'uncompressed'")  # for the scratch tables

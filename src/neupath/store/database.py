@@ -173,6 +173,12 @@ def run(connection: Any, statement: str, values: Sequence[object] = ()) -> list[
     return rows
 
 
+def hide_progress_bar(connection: Any) -> None:
+    """Turn off the progress bar of DuckDB; in a notebook without ipywidgets it is off, and setting it raises."""
+    if run(connection, "SELECT current_setting('enable_progress_bar')") == [(True,)]:
+        run(connection, "SET enable_progress_bar = false")
+
+
 def run_on(connection: Any, given: pa.Table, statement: str) -> None:
     """Run a statement that reads an Arrow table as `given`."""
     connection.register("given", given)
@@ -368,7 +374,7 @@ def _open(folder: Path, write: bool) -> Any:
     while True:
         try:
             connection = library.connect(str(path), read_only=not write)
-            run(connection, "SET enable_progress_bar = false")
+            hide_progress_bar(connection)
             if write:  # DuckDB's own could fail after a commit is durable; see `checkpoint_if_due`
                 run(connection, "SET wal_autocheckpoint = '1TB'")
                 run(connection, "PRAGMA disable_checkpoint_on_shutdown")  # see `Store.close`
@@ -455,7 +461,7 @@ def write_acknowledged(folder: Path, facts: VersionFacts) -> None:
     line = f"{text} {crc32(text.encode()):08x}".ljust(_LINE - 1) + "\n"
     descriptor = os.open(folder / ACKNOWLEDGED, os.O_WRONLY | os.O_CREAT, 0o666)
     try:
-        os.pwrite(descriptor, line.encode(), 0)
+        os.write(descriptor, line.encode())  # from the start: the file was opened just now
         if hasattr(os, "posix_fadvise"):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # starts the writing
     finally:

@@ -6,11 +6,11 @@ As a script, it takes a file, a folder and the keys to take; it writes the matri
 
 import json
 import re
-import resource
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,17 +67,18 @@ def _failure(child: "subprocess.CompletedProcess[str]", path: Path) -> ValueErro
     """Say why a child could not read a file."""
     memory, seconds = _limits(path)
     lines = child.stderr.strip().splitlines() or ["the reader ended without a word"]
-    if child.returncode == -signal.SIGXCPU:
+    ended_by = signal.Signals(-child.returncode).name if child.returncode < 0 else ""
+    if ended_by == "SIGXCPU":
         return ReadingLimitError(f"takes more than {seconds:,} seconds to read; convert it to tables")
     if any(word in lines[-1] or word in lines[0] for word in _OUT_OF_MEMORY):
         return ReadingLimitError(f"takes more than {memory / 2**30:,.1f} GiB of memory to read; convert it to tables")
-    if child.returncode == -signal.SIGKILL:
+    if ended_by == "SIGKILL":
         return ReadingLimitError(
             f"could not be read: the system killed the reader, as it does when memory runs out (it may take "
             f"{memory / 2**30:,.1f} GiB); free some memory and try again, or convert the file to tables"
         )
-    if child.returncode < 0:
-        return ValueError(f"its reader crashed ({signal.Signals(-child.returncode).name}), so the file is damaged")
+    if ended_by:
+        return ValueError(f"its reader crashed ({ended_by}), so the file is damaged")
     return ValueError(lines[-1])
 
 
@@ -115,10 +116,19 @@ def _limits(path: Path) -> tuple[int, int]:
 
 
 def _limit(path: Path) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows has no such limits
+        return
     memory, seconds = _limits(path)
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 10))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limits = {
+        resource.RLIMIT_AS: (memory, memory),
+        resource.RLIMIT_CPU: (seconds, seconds + 10),
+        resource.RLIMIT_CORE: (0, 0),
+    }
+    for limit, values in limits.items():
+        with suppress(ValueError, OSError):  # a lower one is set already, or macOS does not take it
+            resource.setrlimit(limit, values)
 
 
 def _is_matrix(value: object) -> bool:

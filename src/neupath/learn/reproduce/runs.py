@@ -82,7 +82,7 @@ REFERENCE_RANKINGS: dict[str, Callable[[ReferenceRanking, Rows], Floats]] = {
 INFERRED, EXACT = "infer", "pathsim"
 PAPER = "neupath-paper"
 """NeuPath as published; "neupath" is the improved variant."""
-CLASSICAL = (*GRAPH_MEASURES, *learning_from("metapath", "node_type"))
+CLASSICAL = (*GRAPH_MEASURES.built_in, *learning_from("metapath", "node_type", built_in=True))
 """The measures and models that learn nothing from labels."""
 
 
@@ -183,7 +183,11 @@ def _time(scorer: Scorer, preset: Preset, hin: HIN, teacher: PathSim, seed: int)
 
 
 # ---- Plans ---------------------------------------------------------------------------------------
-LEARNED = (*learning_from("labels", baseline=True), PAPER, *learning_from("labels", baseline=False))
+LEARNED = (
+    *learning_from("labels", baseline=True, built_in=True),
+    PAPER,
+    *learning_from("labels", baseline=False, built_in=True),
+)
 VARIANTS: dict[str, tuple[tuple[str, object], ...]] = {
     "mean-pooling": (("pooling", "mean"),),
     "max-pooling": (("pooling", "max"),),

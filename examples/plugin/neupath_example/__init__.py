@@ -1,0 +1,1 @@
+"""A plug-in for neupath: the measure hubsim, and a reader of .gdf files."""
