@@ -107,6 +107,19 @@ def test_no_stack_that_lowers_the_top(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert report.reason.endswith("by a standard error without lowering nDCG@20 (other would)")
 
 
+def test_of_level_learners_the_one_with_the_better_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Both order half of the labels; one puts targets without a label above them."""
+    hin = shop_graph()
+    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    low, high = np.full(hin.num_nodes("user"), 5.0), np.zeros(hin.num_nodes("user"))
+    low[:3] = high[:3] = [1.0, 0.4, 0.5]
+    monkeypatch.setattr(auto, "LEARNERS", {"low": rank_by(low), "high": rank_by(high)})
+    report = train_auto(hin, labels, tmp_path)
+    assert report.chosen == ("high",)
+    assert report.reason == "high is within a standard error of low, and has the highest nDCG@20 of such"
+    assert report.tried[0].ndcg < report.tried[1].ndcg < 1
+
+
 def test_metric_fits_the_labels() -> None:
     yes_no = Pairs("user", np.array([0, 0, 1]), np.array([1, 2, 3]), np.array([1.0, 0.0, 1.0]))
     assert choose_metric(yes_no) == "AUC"

@@ -3,10 +3,10 @@
 No learner is first everywhere: closed forms are where labels follow paths, embeddings where they follow communities,
 trees where several things must hold at once. Each learner is fitted to two thirds of the queries at a time and predicts
 the labels of the others. Labels of yes and no are judged by AUC, others by how often the higher of two labels of a
-query gets the higher score. A second learner joins a stack if that raises the mean over held-out queries by more than a
-standard error, and does not lower the nDCG@20 of their labels among random targets: what a search shows is the top of a
-ranking, of which a few labels tell little. All that is finished is kept in the output folder, so that a run that was
-killed continues.
+query gets the higher score. Of learners within a standard error of the best, the one with the highest nDCG@20 of the
+held-out labels among random targets is taken: what a search shows is the top of a ranking. Another joins a stack if
+that raises the mean over held-out queries by more than a standard error and does not lower that nDCG@20. All that is
+finished is kept in the output folder, so that a run that was killed continues.
 """
 
 import json
@@ -259,6 +259,8 @@ class Tried:
     low: float | None
     high: float | None
     """The 95 % interval of the score, by bootstrap over queries."""
+    ndcg: float | None
+    """The nDCG@20 of the labels of held-out queries among random targets."""
     seconds: float
     weight: float
     """Its weight in what was chosen; 0 if it was not."""
@@ -491,14 +493,18 @@ class _AutoRun:
             )
         count = len(self.labels)
         scores = {name: score_labels(self.labels, predicted[:count]) for name, predicted in finished.items()}
-        best = max(scores, key=lambda name: scores[name])
+        highest = max(scores, key=lambda name: scores[name])
+        tops = {
+            name: self._ndcg(finished[name]) for name in finished if self._is_level(finished[name], finished[highest])
+        }
+        best = max(tops, key=lambda name: tops[name])
         members, blended, lowering = [best], finished[best], []
         for name in sorted(finished, key=lambda name: -scores[name]):
             if name == best:
                 continue
             joined = (len(members) * blended + finished[name]) / (len(members) + 1)
             gain, error = self._gain(joined, blended)
-            if gain > error and self._lowers_top(joined, blended):
+            if gain > error and self._ndcg(joined) < self._ndcg(blended):
                 lowering.append(name)
             elif gain > error:
                 members, blended = [*members, name], joined
@@ -506,7 +512,9 @@ class _AutoRun:
         if len(members) == 1:
             others = [name for name in finished if name != best]
             reason = f"{best} is best" + (", and no other helps it by a standard error" if others else "")
-            if lowering:
+            if best != highest:
+                reason = f"{best} is within a standard error of {highest}, and has the highest nDCG@20 of such"
+            elif lowering:
                 reason += f" without lowering nDCG@20 ({', '.join(lowering)} would)"
             return weights, reason
         together = score_labels(self.labels, blended[:count])
@@ -521,11 +529,15 @@ class _AutoRun:
             return 0.0, 0.0
         return float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(differences)))
 
-    def _lowers_top(self, joined: Floats, alone: Floats) -> bool:
-        """Whether the first is worse than the second at ranking labels among other targets, in the mean."""
-        changes = ndcg_among(self.labels, self.others, joined) - ndcg_among(self.labels, self.others, alone)
-        changes = changes[np.isfinite(changes)]
-        return bool(len(changes) and changes.mean() < 0)
+    def _is_level(self, scores: Floats, best: Floats) -> bool:
+        """Whether scores rank the labels as well as the best ones do, up to a standard error."""
+        lead, error = self._gain(best, scores)
+        return lead <= error
+
+    def _ndcg(self, scores: Floats) -> float:
+        """Return the nDCG@20 of the labels among other targets, in the mean over queries."""
+        values = ndcg_among(self.labels, self.others, scores)
+        return float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else 0.0
 
     def _train(self, members: dict[str, float]) -> Scorer:
         """Fit what was chosen to all labels."""
@@ -542,15 +554,15 @@ class _AutoRun:
     def _report(self, members: dict[str, float], reason: str) -> AutoReport:
         rows, finished = [], self._finished()
         for name in self.learners:
-            score = low = high = None
+            score = low = high = top = None
             if name in finished:
                 predicted = finished[name][: len(self.labels)]
                 score, by_query = score_labels(self.labels, predicted), score_by_query(self.labels, predicted)
-                by_query = by_query[np.isfinite(by_query)]
+                by_query, top = by_query[np.isfinite(by_query)], self._ndcg(finished[name])
                 if len(by_query) > 1:
                     low, high = bootstrap_interval(by_query, self.seed)
             seconds, note = self.state.seconds.get(name, 0.0), self.state.notes.get(name, "")
-            rows.append(Tried(name, score, low, high, seconds, members.get(name, 0.0), note))
+            rows.append(Tried(name, score, low, high, top, seconds, members.get(name, 0.0), note))
         queries = len(np.unique(self.labels.queries))
         return AutoReport(
             str(self.folder), self.metric, len(self.labels), queries, tuple(rows), tuple(members), reason,

@@ -9,9 +9,9 @@ pytest.importorskip("torch")
 
 import torch
 
-from neupath import HIN, NeuPathError
+from neupath import HIN, NeuPathError, PathSim
 from neupath.learn.registry import make_model
-from tests.learn.models.small_graphs import dense_kinds
+from tests.learn.models.small_graphs import dense_kinds, users
 
 LABELS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
 
@@ -45,17 +45,82 @@ def mlp(layer, x, _kinds):
     return x @ layer.weight.detach().double().numpy().T + layer.bias.detach().numpy()
 
 
+def start_of(network) -> np.ndarray:
+    """What the encoder starts from; shape (nodes, d)."""
+    weights, types = network.project.detach().double().numpy(), network.graph.types.numpy()
+    return np.stack([x @ weights[t] for x, t in zip(network.features.double().numpy(), types, strict=True)])
+
+
 @pytest.mark.parametrize("formula", [gcn, sage, gin, rgcn, mlp], ids=lambda formula: formula.__name__)
 def test_vectors_follow_the_formula(formula, toy: HIN) -> None:
     model = make_model(formula.__name__, dim=4, layers=2, epochs=1, device="cpu").fit(toy, LABELS)
     network = model.network_
     kinds = dense_kinds(toy)
-    weights = network.project.detach().double().numpy()
-    types = network.graph.types.numpy()
-    h = np.stack([x @ weights[t] for x, t in zip(network.features.double().numpy(), types, strict=True)])
+    h = start_of(network)
     for number, layer in enumerate(network.encoder.layers):
         h = formula(layer, np.maximum(h, 0) if number else h, kinds)
     np.testing.assert_allclose(network.represent().detach(), h[network.rows], atol=1e-4)
+
+
+def test_lightgcn_follows_the_formula(toy: HIN) -> None:
+    model = make_model("lightgcn", dim=4, layers=3, epochs=3, device="cpu").fit(toy, LABELS)
+    network, kinds = model.network_, dense_kinds(toy)
+    gates, shares = (part.detach().double().numpy() for part in (network.encoder.gates(), network.encoder.shares()))
+    assert np.unique(gates).size > 1, "the gates are trained"
+    roots = 1 / np.sqrt(sum(kinds).sum(1, keepdims=True))
+    h = start_of(network)
+    total = shares[0] * h
+    for share, gate in zip(shares[1:], gates, strict=True):
+        h = roots * (sum(g * a for g, a in zip(gate, kinds, strict=True)) @ (roots * h))
+        total = total + share * h
+    np.testing.assert_allclose(network.represent().detach(), total[network.rows], atol=1e-5)
+
+
+def test_simplehgn_follows_the_formula(toy: HIN) -> None:
+    """By loops over nodes, edges and heads."""
+    model = make_model("simplehgn", dim=8, layers=3, epochs=3, residual=0.3, device="cpu").fit(toy, LABELS)
+    network = model.network_
+    h, kinds = start_of(network), [*dense_kinds(toy), np.eye(len(network.features))]
+    before: dict = {}
+    for number, layer in enumerate(network.encoder.layers):
+        h = np.where(h > 0, h, np.expm1(h)) if number else h
+        w, keep, w_kind = (m.weight.detach().double().numpy() for m in (layer.project, layer.keep, layer.project_kind))
+        (a, b, c), r = layer.ends.detach().double().numpy(), layer.kind.weight.detach().double().numpy()
+        after = h @ keep.T
+        projected, of_kinds = (h @ w.T).reshape(len(h), 4, 2), (r @ w_kind.T).reshape(len(r), 4, 2)
+        for t in range(len(h)):
+            edges = [(k, s) for k, matrix in enumerate(kinds) for s in np.flatnonzero(matrix[t])]
+            for head in range(4):
+                logits = np.array([
+                    a[head] @ projected[s, head] + b[head] @ projected[t, head] + c[head] @ of_kinds[k, head]
+                    for k, s in edges
+                ])  # fmt: skip
+                weights = np.exp(np.where(logits > 0, logits, 0.05 * logits))
+                weights /= weights.sum()
+                for (k, s), weight in zip(edges, weights, strict=True):
+                    own = 0.7 * weight + 0.3 * before[head, k, s, t] if number else weight
+                    before[head, k, s, t] = own
+                    after[t, 2 * head : 2 * head + 2] += own * projected[s, head]
+        h = after
+    h /= np.linalg.norm(h, axis=1, keepdims=True)
+    np.testing.assert_allclose(network.represent().detach(), h[network.rows], atol=1e-5)
+
+
+def test_simplehgn_refuses_a_residual_of_one() -> None:
+    with pytest.raises(NeuPathError, match="residual is 1.0; it must be at least 0 and below 1"):
+        make_model("simplehgn", residual=1.0)
+
+
+@pytest.mark.parametrize("name", ["simplehgn", "lightgcn"])
+@pytest.mark.slow
+def test_learns_and_repeats(name: str, hin: HIN, teacher: PathSim) -> None:
+    def fit(epochs: int) -> object:
+        model = make_model(name, dim=16, epochs=epochs, batch_size=10, learning_rate=1e-2, device="cpu")
+        return model.fit(hin, teacher=teacher, queries=users(60), validation=users(60, 70))
+
+    model = fit(20)
+    assert model.log_[-1].train_rmse < 0.8 * model.log_[0].train_rmse
+    np.testing.assert_array_equal(fit(1).scores("u1"), fit(1).scores("u1"))
 
 
 def test_features_come_from_the_seed_and_are_not_trained(toy: HIN) -> None:

@@ -27,8 +27,10 @@ class HAN(EmbeddingBaseline):
 
     Parameters
     ----------
-    dim, layers, training
+    dim, training
         See `EmbeddingBaseline`.
+    layers
+        The number of layers; its paper has one.
     metapaths
         Symmetric meta-paths of the ranked type; by default the shortest 8 of up to 4 steps.
     neighbours
@@ -48,7 +50,7 @@ class HAN(EmbeddingBaseline):
     def __init__(
         self,
         dim: int = 256,
-        layers: int = 2,
+        layers: int = 1,
         *,
         metapaths: Sequence[str] | None = None,
         neighbours: int = 32,
