@@ -80,6 +80,9 @@ def train(
     epochs: Annotated[
         int | None, typer.Option("--epochs", help="The most epochs; by default the architecture's, mostly 30.")
     ] = None,
+    attributes: Annotated[
+        bool, typer.Option("--attributes", help="Give attributes of nodes as features to a GNN with node features.")
+    ] = False,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="The first learning rate.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides the split, the labels and the weights.")] = 0,
     device: DeviceOption = None,
@@ -112,7 +115,10 @@ def train(
     architecture = architecture or ("neupath" if pairs is None else "auto")
     if out.exists() and not out.is_dir():
         raise QueryError(f"--out {out} is a file; give a folder to save the model to")
-    options = {"layers": layers, "paths": paths, "dim": dim, "epochs": epochs, "learning_rate": learning_rate}
+    options = {
+        "layers": layers, "paths": paths, "dim": dim, "epochs": epochs, "learning_rate": learning_rate,
+        "attributes": attributes or None,
+    }  # fmt: skip
     settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings["device"] = device
     if architecture in learning_from("metapath", "node_type"):

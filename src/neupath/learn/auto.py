@@ -80,8 +80,8 @@ LEARNERS: dict[str, Fit] = {
     "infer": _infer,
     "neupath": _architecture("neupath", dim=32, paths=2, epochs=20),
     "nbfnet": _architecture("nbfnet", dim=16, epochs=20),
-    "rgcn": _architecture("rgcn", dim=64, epochs=40),
-    "gat": _architecture("gat", dim=64, epochs=40),
+    "rgcn": _architecture("rgcn", dim=64, epochs=40, attributes=True),
+    "gat": _architecture("gat", dim=64, epochs=40, attributes=True),
 }
 """What is tried, in this order: first what is cheap and most often best, since the first always finishes."""
 

@@ -3,13 +3,16 @@
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
 
-from neupath import HIN, NeuPathError, PathSim
+import neupath as npth
+from neupath import HIN, Edges, NeuPathError, Nodes, PathSim, Relation
+from neupath.learn.attributes import node_features
 from neupath.learn.registry import make_model
 from tests.learn.models.small_graphs import dense_kinds, users
 
@@ -130,6 +133,56 @@ def test_features_come_from_the_seed_and_are_not_trained(toy: HIN) -> None:
     assert torch.equal(make(0, 1), make(0, 5))
     assert not torch.equal(make(0, 1), make(1, 1))
     assert make(0, 1).std().item() == pytest.approx(1, abs=0.1)
+
+
+# ---- Attributes ----------------------------------------------------------------------------------
+def coloured(count: int = 40) -> HIN:
+    """Things of four colours, in a graph that says nothing of them."""
+    colours = pa.table({"colour": [f"c{i % 4}" for i in range(count)]})
+    things = Nodes("thing", pa.array([f"x{i}" for i in range(count)]), attributes=colours)
+    one = Edges(Relation("thing", "in", "box"), np.arange(count), np.zeros(count, dtype=np.int64))
+    return HIN.build([things, Nodes("box", pa.array(["b"]))], [one])
+
+
+COLOUR_LABELS = [(f"x{i}", f"x{j}", float(i % 4 == j % 4)) for i in range(24) for j in range(i + 1, 24)]
+
+
+@pytest.mark.slow
+def test_attributes_are_features(tmp_path) -> None:
+    hin = coloured()
+
+    def fit(attributes: bool):
+        model = make_model("mlp", dim=16, epochs=20, attributes=attributes, learning_rate=1e-2, device="cpu")
+        return model.fit(hin, COLOUR_LABELS)
+
+    with_attributes = fit(True)
+    assert {int(hit.id[1:]) % 4 for hit in with_attributes.top_k("x30", k=5)} == {30 % 4}, "a node without a label"
+    assert {int(hit.id[1:]) % 4 for hit in fit(False).top_k("x30", k=5)} != {30 % 4}
+    loaded = npth.load_scorer(with_attributes.save(tmp_path), hin)
+    np.testing.assert_array_equal(loaded.scores("x1"), with_attributes.scores("x1"))
+    np.testing.assert_array_equal(fit(True).scores("x1"), with_attributes.scores("x1"))
+
+
+def test_features_of_a_node_do_not_depend_on_other_categories_and_missing_values_are_zero() -> None:
+    def features(words: list, seed: int = 0) -> np.ndarray:
+        table = pa.table({"colour": pa.array(words, pa.string())})
+        return node_features(Nodes("thing", pa.array(range(len(words))), attributes=table), 8, seed)
+
+    few, many = features(["red", "blue", None]), features(["red", "amber", None])
+    np.testing.assert_array_equal(few[0], many[0])
+    assert not few[2].any()
+    assert not np.allclose(few[0], few[1])
+    assert not np.allclose(few[0], features(["red"], seed=1)[0])
+    years = pa.table({"year": pa.array([1990, 2000, None, 2010])})
+    old, middle, unknown, new = node_features(Nodes("movie", pa.array(range(4)), attributes=years), 8)
+    np.testing.assert_allclose(old - middle, middle - new, atol=1e-5)
+    assert not unknown.any()
+    assert not node_features(Nodes("thing", pa.array([1])), 8).any()
+
+
+def test_models_without_node_features_refuse_attributes() -> None:
+    with pytest.raises(NeuPathError, match="a neupath model has no attributes"):
+        make_model("neupath", attributes=True)
 
 
 def test_without_torch_geometric(toy: HIN, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """LightGCN (He et al., SIGIR 2020) with a gate for each kind of edge, so that it can choose what to follow."""
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +20,7 @@ class LightGCN(EmbeddingBaseline):
 
     Parameters
     ----------
-    dim, layers, training
+    dim, layers, attributes, training
         See `EmbeddingBaseline`.
 
     >>> import neupath as npth
@@ -32,7 +30,6 @@ class LightGCN(EmbeddingBaseline):
     """
 
     name = "lightgcn"
-    param_names: ClassVar[tuple[str, ...]] = EmbeddingBaseline.param_names
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
         return GatedSteps(graph, self.layers)

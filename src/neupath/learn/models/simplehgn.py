@@ -25,7 +25,7 @@ class SimpleHGN(EmbeddingBaseline):
 
     Parameters
     ----------
-    dim, layers, training
+    dim, layers, attributes, training
         See `EmbeddingBaseline`.
     residual
         β, how much attention comes from the layer before; 0.05 in the paper.
@@ -40,9 +40,15 @@ class SimpleHGN(EmbeddingBaseline):
     param_names = (*EmbeddingBaseline.param_names, "residual")
 
     def __init__(
-        self, dim: int = 256, layers: int = 2, *, residual: float = 0.05, **training: Unpack[TrainingOptions]
+        self,
+        dim: int = 256,
+        layers: int = 2,
+        *,
+        residual: float = 0.05,
+        attributes: bool = False,
+        **training: Unpack[TrainingOptions],
     ) -> None:
-        super().__init__(dim, layers, **training)
+        super().__init__(dim, layers, attributes=attributes, **training)
         if not 0 <= residual < 1:
             raise QueryError(f"‹residual› is {residual}; it must be at least 0 and below 1", parameter="residual")
         self.residual = residual
