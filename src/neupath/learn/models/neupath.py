@@ -324,7 +324,7 @@ class NeuPath(PairModel):
 
     # ---- Training --------------------------------------------------------------------------------
     def _recipe(self) -> Recipe:
-        return replace(super()._recipe(), patience=10)
+        return replace(super()._recipe(), patience=max(10, self.epochs // 4))  # few labels need many short epochs
 
     def _batches(self, pairs: Pairs) -> list[_LabelledBatch]:
         counts = None
