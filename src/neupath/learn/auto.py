@@ -422,7 +422,7 @@ class _AutoRun:
         state = self.state
         if name in state.notes:
             return
-        reason = self._cannot(name)
+        reason = self._cannot(name, self._left() / left)
         if reason is not None:
             state.notes[name] = reason
             return
@@ -448,12 +448,13 @@ class _AutoRun:
         """Return the seconds left to try learners."""
         return max(0.0, (1 - _FINAL_SHARE) * self.budget - sum(self.state.seconds.values()))
 
-    def _cannot(self, name: str) -> str | None:
+    def _cannot(self, name: str, seconds: float) -> str | None:
+        """Return why a learner cannot be tried in some seconds, if so."""
         if self.labels.is_across_types and name in ARCHITECTURES and not ARCHITECTURES[name].two_types:
             return "left out: it ranks the nodes of one type"
         if self._finished() and not self._left():
             return "left out: the budget was spent"
-        if takes_too_long(name, self.hin, self._left() / len(self.learners)):
+        if takes_too_long(name, self.hin, seconds):
             return f"left out: the graph has too many edges for a budget of {self.budget:g} s"
         return None
 
