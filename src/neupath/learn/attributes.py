@@ -117,9 +117,9 @@ def node_features(nodes: Nodes, dim: int, seed: int = 0) -> NDArray[np.float32]:
         has_one = np.array([word is not None for word in words], dtype=np.float64)
         total += has_one[:, None] * vectors(name)[places]
     for name, texts in known.texts.items():
-        total += texts @ vectors(name)
+        total += np.asarray(texts @ vectors(name))
     count = len(known.numbers) + len(known.categories) + len(known.texts)
-    return (total / np.sqrt(max(1, count))).astype(np.float32)
+    return np.asarray(total / np.sqrt(max(1, count)), dtype=np.float32)
 
 
 # ---- Of pairs ------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Simple-HGN (Lv et al., KDD 2021): GAT that sees kinds of edges, with residual connections and vectors of length 1."""
 
-from typing import Unpack
+from collections.abc import Sequence
+from typing import Unpack, cast
 
 import torch
 from torch import Tensor, nn
@@ -70,12 +71,12 @@ class EdgeTypeAttention(nn.Module):
         self.edges, self.kinds, self.residual = ends[:, order], numbers[order], residual
         degrees = torch.bincount(self.edges[1], minlength=total)
         self.offsets = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
-        self.layers = nn.ModuleList(AttentionLayer(dim, kinds + 1) for _ in range(layers))
+        self.layers = nn.ModuleList(HGNLayer(dim, kinds + 1) for _ in range(layers))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the vectors of all nodes; (nodes, d) to (nodes, d)."""
         h, before = x, None
-        for number, layer in enumerate(self.layers):
+        for number, layer in enumerate(cast(Sequence[HGNLayer], self.layers)):
             h = h if number == 0 else functional.elu(h)
             attention = self.attend(layer(h, self.edges, self.kinds))
             if before is not None:
@@ -95,7 +96,7 @@ class EdgeTypeAttention(nn.Module):
         return weights / totals[targets]
 
 
-class AttentionLayer(nn.Module):
+class HGNLayer(nn.Module):
     """The matrices of one layer."""
 
     def __init__(self, dim: int, kinds: int) -> None:
