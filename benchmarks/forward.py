@@ -178,6 +178,7 @@ class Case:
     layers: int
     queries: int = 40
     tested: int = 10
+    rounds: int = ROUNDS
 
 
 CASES = {
@@ -185,7 +186,7 @@ CASES = {
     "kg20c APA": Case("kg20c", "APA", 2),
     "imdb MAMAM": Case("imdb", "MAMAM", 4),
     "kg20c APCPA": Case("kg20c", "APCPA", 4),
-    "hetionet": Case("hetionet", "Compound", 4, queries=8, tested=3),
+    "hetionet": Case("hetionet", "Compound", 4, queries=2, tested=1, rounds=1),
 }
 VARIANTS: tuple[Variant, ...] = ("paper", "improved")
 
@@ -232,15 +233,16 @@ def cost(name: str, data: Path) -> None:
     first = {}
     for variant, (model, _, rows, _) in models.items():
         first[variant] = cpu_seconds(model.score_rows, rows[:1])
-    for number in range(ROUNDS):
+    for number in range(case.rounds):
         for variant, (model, batches, _, _) in models.items():
             steps[variant].append(cpu_seconds(step, model, batches[number % len(batches)]))
     for row in models["paper"][2]:
         for variant, (model, *_) in models.items():
             queries[variant].append(cpu_seconds(model.score_rows, np.array([row])))
     print(f"{name}, L = {case.layers}, T = 3, d = 64, CPU time of one thread; published / improved", flush=True)
-    show("  prepare batches of 8 queries, each", [m[3] / len(m[1]) for m in models.values()])
-    show(f"  a step over 8 queries, least of {ROUNDS}", [min(own) for own in steps.values()])
+    size = min(8, case.queries)
+    show(f"  prepare batches of {size} queries, each", [m[3] / len(m[1]) for m in models.values()])
+    show(f"  a step over {size} queries, least of {case.rounds}", [min(own) for own in steps.values()])
     show("  the first query", list(first.values()))
     show(f"  a query, least of {case.tested}", [min(own) for own in queries.values()])
     show(f"  a query, median of {case.tested}", [median(own) for own in queries.values()])
@@ -262,13 +264,13 @@ def cpu_seconds(call: Callable[..., object], *arguments: object) -> float:
 
 
 def peak(name: str, variant: Variant, data: Path) -> None:
-    """Print the memory of this process with the graph alone, and at most after three steps and two queries, in MiB."""
+    """Print the memory of this process with the graph alone, and its peak in up to three steps and two queries; MiB."""
     case = CASES[name]
     hin = npth.load(data / case.graph) if case.graph == "hetionet" else load_graph(case.graph, data)
     Path("/proc/self/clear_refs").write_text("5")  # so that the peak counts from here, not from reading the files
     alone = peak_mebibytes()
     model, batches, rows, _ = prepare(case, variant, data, hin)
-    for number in range(3):
+    for number in range(min(3, case.rounds)):
         step(model, batches[number % len(batches)])
     model.score_rows(rows[:2])
     print(alone, peak_mebibytes())
