@@ -7,13 +7,19 @@ On IMDB, with the same weights and the same scores (checked to 1e-5), interleave
 The plain pass is a full-graph GNN forward for one query: products per node, messages for every edge, T rounds of a
 scatter maximum. In the inductive test the model is trained without a fifth of the movies and their edges, and tested on
 queries among them in the whole graph. On CUDA only training is timed, with the Triton kernel and without. All this is
-of the model as published; `--cost` compares the improved variant with it, in CPU seconds of one thread.
+of the model as published; `--cost` compares the improved variant with it, in turn, in CPU time of one thread, and the
+peak memory of a process for each. On hetionet the labels are random: they do not change what a step costs.
 """
 
 import argparse
 import os
 import resource
+import subprocess
+import sys
 import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -24,9 +30,11 @@ from torch import Tensor
 
 import neupath as npth
 from neupath import HIN
+from neupath.errors import SourceWarning
 from neupath.learn.evaluation import evaluate, split_queries
+from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.models import neupath as neupath_module
-from neupath.learn.models.neupath import Encoder, EncoderLayer
+from neupath.learn.models.neupath import Encoder, EncoderLayer, Variant
 from neupath.learn.reproduce.protocol import load_graph
 
 ROUNDS, QUERIES = 5, 20
@@ -160,49 +168,136 @@ def pooling_time(hin: HIN, path: str, layers: int, paths: int) -> None:
     print(f"10 epochs of {path} on CUDA: {triton:.1f} s with the Triton kernel, {torch_alone:.1f} s with torch alone")
 
 
-def cost(data: Path, graph: str, path: str, layers: int) -> None:
-    """Compare the improved variant with the published one: CPU seconds of an epoch and of a query, in turn."""
-    hin = load_graph(graph, data)
-    teacher = npth.PathSim(path).fit(hin)
-    split = split_queries(hin, teacher.source_type, (80, 20, 40))
-    models, epochs = {}, {}
-    for variant in ("paper", "improved"):
-        model = npth.NeuPath(layers=layers, paths=3, dim=64, variant=variant, epochs=2, device="cpu")
-        began = time.process_time()
-        models[variant] = model.fit(hin, teacher=teacher, queries=split.train, validation=split.validation)
-        epochs[variant] = (time.process_time() - began) / 2
-    rows = hin.nodes[teacher.source_type].find_many(split.test)
-    queries: dict[str, list[float]] = {variant: [] for variant in models}
+# ---- What the improved variant costs -------------------------------------------------------------
+@dataclass(frozen=True)
+class Case:
+    """A graph, a meta-path or a node type to draw labels for, and L; how many queries are learned from and tested."""
+
+    graph: str
+    labels: str
+    layers: int
+    queries: int = 40
+    tested: int = 10
+    rounds: int = ROUNDS
+
+
+CASES = {
+    "imdb MAM": Case("imdb", "MAM", 2),
+    "kg20c APA": Case("kg20c", "APA", 2),
+    "imdb MAMAM": Case("imdb", "MAMAM", 4),
+    "kg20c APCPA": Case("kg20c", "APCPA", 4),
+    "hetionet": Case("hetionet", "Compound", 4, queries=2, tested=1, rounds=1),
+}
+VARIANTS: tuple[Variant, ...] = ("paper", "improved")
+
+
+def prepare(
+    case: Case, variant: Variant, data: Path, hin: HIN | None = None
+) -> tuple[Any, list[Any], np.ndarray, float]:
+    """Return a model, its batches of labels, rows to test, and the CPU seconds that batches took to prepare."""
+    warnings.simplefilter("ignore", SourceWarning)
+    if hin is None:
+        hin = npth.load(data / case.graph) if case.graph == "hetionet" else load_graph(case.graph, data)
+    rng = np.random.default_rng(0)
+    if case.labels in hin.schema.node_types:  # random labels: what they say does not change the cost
+        node_type, count = case.labels, hin.num_nodes(case.labels)
+        queries = np.repeat(rng.choice(count, case.queries, replace=False), 10)
+        pairs = Pairs(node_type, queries, rng.integers(0, count, len(queries)), rng.random(len(queries)))
+    else:
+        teacher = npth.PathSim(case.labels).fit(hin)
+        node_type = teacher.source_type
+        pairs = draw_pairs(teacher, split_queries(hin, node_type, (case.queries, 1, 1)).train)
+    model = npth.NeuPath(layers=case.layers, paths=3, dim=64, variant=variant, device="cpu")
+    model.node_type_, model.target_type_ = node_type, node_type
     began = time.process_time()
-    models["improved"].score_rows(rows[:1])
-    first = time.process_time() - began
-    for row in rows[:10]:
-        for variant, model in models.items():
-            began = time.process_time()
-            model.score_rows(np.array([row]))
-            queries[variant].append(time.process_time() - began)
-    times = {variant: f"{1e3 * min(own):.1f} / {1e3 * median(own):.1f} ms" for variant, own in queries.items()}
-    print(
-        f"{graph} {path}, L = {layers}, T = 3, d = 64: an epoch of 80 queries {epochs['paper']:.2f} s as published, "
-        f"{epochs['improved']:.2f} s improved; a query (least / median of 10) {times['paper']} and "
-        f"{times['improved']}; the first one, which counts the walks of all targets, {first:.2f} s",
-        flush=True,
-    )
+    model._set_network(hin)
+    batches = model._batches(pairs)
+    return model, batches, rng.choice(hin.num_nodes(node_type), case.tested, replace=False), time.process_time() - began
+
+
+def step(model: Any, batch: Any) -> None:
+    """Compute the loss of a batch and its gradients."""
+    model.network_.zero_grad()
+    model._loss(batch).backward()
+
+
+def cost(name: str, data: Path) -> None:
+    """Compare the two variants: CPU seconds of a step and of a query in turn, and peak memory."""
+    case, models = CASES[name], {}
+    hin = None
+    for variant in VARIANTS:
+        models[variant] = prepare(case, variant, data, hin)
+        hin = models[variant][0].hin_
+    steps: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+    queries: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
+    first = {}
+    for variant, (model, _, rows, _) in models.items():
+        first[variant] = cpu_seconds(model.score_rows, rows[:1])
+    for number in range(case.rounds):
+        for variant, (model, batches, _, _) in models.items():
+            steps[variant].append(cpu_seconds(step, model, batches[number % len(batches)]))
+    for row in models["paper"][2]:
+        for variant, (model, *_) in models.items():
+            queries[variant].append(cpu_seconds(model.score_rows, np.array([row])))
+    print(f"{name}, L = {case.layers}, T = 3, d = 64, CPU time of one thread; published / improved", flush=True)
+    size = min(8, case.queries)
+    show(f"  prepare batches of {size} queries, each", [m[3] / len(m[1]) for m in models.values()])
+    show(f"  a step over {size} queries, least of {case.rounds}", [min(own) for own in steps.values()])
+    show("  the first query", list(first.values()))
+    show(f"  a query, least of {case.tested}", [min(own) for own in queries.values()])
+    show(f"  a query, median of {case.tested}", [median(own) for own in queries.values()])
+    command = [sys.executable, __file__, "--data", str(data), "--case", name, "--peak"]
+    peaks = [subprocess.check_output([*command, variant], text=True).split() for variant in VARIANTS]
+    print(f"  peak memory, graph alone {peaks[0][0]} MiB: {' / '.join(peak[1] for peak in peaks)} MiB", flush=True)
+
+
+def show(what: str, seconds: list[float]) -> None:
+    published, improved = seconds
+    print(f"{what}: {1e3 * published:.1f} / {1e3 * improved:.1f} ms, {improved / published:.2f} times", flush=True)
+
+
+def cpu_seconds(call: Callable[..., object], *arguments: object) -> float:
+    """Return the CPU time of a call: a busy machine stretches wall time, and this less."""
+    began = time.process_time()
+    call(*arguments)
+    return time.process_time() - began
+
+
+def peak(name: str, variant: Variant, data: Path) -> None:
+    """Print the memory of this process with the graph alone, and its peak in up to three steps and two queries; MiB."""
+    case = CASES[name]
+    hin = npth.load(data / case.graph) if case.graph == "hetionet" else load_graph(case.graph, data)
+    Path("/proc/self/clear_refs").write_text("5")  # so that the peak counts from here, not from reading the files
+    alone = peak_mebibytes()
+    model, batches, rows, _ = prepare(case, variant, data, hin)
+    for number in range(min(3, case.rounds)):
+        step(model, batches[number % len(batches)])
+    model.score_rows(rows[:2])
+    print(alone, peak_mebibytes())
+
+
+def peak_mebibytes() -> int:
+    """Return the peak memory of this process since it was last reset; on Linux."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) // 1024
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     parser.add_argument("--cost", action="store_true", help="compare NeuPath's two variants alone")
+    parser.add_argument("--case", choices=CASES, help="of --cost: one case alone")
+    parser.add_argument("--peak", choices=VARIANTS, help="print the peak memory of a case with one variant")
     arguments = parser.parse_args()
+    if arguments.cost or arguments.peak:
+        torch.set_num_threads(1)
+        warnings.simplefilter("ignore", SourceWarning)
+    if arguments.peak:
+        peak(arguments.case, arguments.peak, Path(arguments.data))
+        return
     if arguments.cost:
-        for graph, path, layers in (
-            ("imdb", "MAM", 2),
-            ("kg20c", "APA", 2),
-            ("imdb", "MAMAM", 4),
-            ("kg20c", "APCPA", 4),
-        ):
-            cost(Path(arguments.data), graph, path, layers)
+        for name in [arguments.case] if arguments.case else CASES:
+            cost(name, Path(arguments.data))
         return
     hin = load_graph("imdb", Path(arguments.data))
     train_time(hin)

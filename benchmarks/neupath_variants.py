@@ -1,14 +1,20 @@
-"""Compare settings of NeuPath and its rivals on the paper's columns, choosing settings on validation queries alone.
+"""Compare NeuPath with its rivals on the paper's columns, choosing settings on validation queries alone.
 
-    python benchmarks/neupath_variants.py run --data DATA --out FOLDER --jobs 14 --device cuda \
-        --model neupath:paths=3,dim=64 --model neupath:paths=8,dim=128,channels=0 --model nbfnet --seeds 0
+    python benchmarks/neupath_variants.py table --data DATA --out FOLDER --jobs 16 --device cuda --seconds 500
+    python benchmarks/neupath_variants.py run --data DATA --out FOLDER --model neupath:paths=3,dim=64 --model nbfnet
     python benchmarks/neupath_variants.py report --out FOLDER
 
-`run` trains every model with every setting on every column and seed: 400 training queries with 5 best and 5 random
-labels each, `--steps` steps for all. It appends a line to FOLDER/runs.jsonl per run: the nDCG@20 of each validation and
-of each test query against all targets. Targets y of a test query x are left out if (y, x) was a training label. Runs
-that are there are not made again. `report` takes, per column, each model's setting with the best mean over validation
-queries, and prints the mean over test queries with a 95 % bootstrap interval, and how far NeuPath is ahead (paired).
+`table` trains every row of `ROWS` on every column: each of its three learning rates with the first seed, then the one
+that ranks the validation queries best with the other seeds. `run` trains the given models with the given settings.
+Each run has 400 training queries with 5 best and 5 random labels, and `--steps` steps. It appends a line to
+FOLDER/runs.jsonl: the nDCG@20 of each validation and of each test query against all targets. Targets y of a test query
+x are left out if (y, x) was a training label. Runs that are there are not made again, so the same command goes on after
+`--seconds`. `report` takes, per column, each row's setting with the best mean over validation queries, and prints the
+mean over test queries with its deviation over seeds, a 95 % bootstrap interval, and how far NeuPath is ahead (paired).
+
+`--study` changes what is learned and tested: "paper" labels each query's ten best and adds RMSEs; "labels=0.05" takes a
+share of the training queries, at the same number of steps; "unseen" removes a fifth of the nodes of the ranked type
+from the training graph and tests on queries among them, in the whole graph (for rows that bind to other graphs).
 """
 
 import argparse
@@ -20,7 +26,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from multiprocessing import get_context
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -28,16 +34,63 @@ from typing import Any
 
 import numpy as np
 
+from neupath import HIN, Edges, Nodes
+from neupath.engine.scorer import Scorer
 from neupath.errors import SourceWarning
-from neupath.learn.evaluation import bootstrap_interval, ndcg_by_query, split_queries
-from neupath.learn.labels import draw_pairs
-from neupath.learn.registry import make_model
+from neupath.learn.evaluation import Split, bootstrap_interval, evaluate, ndcg_by_query, split_queries
+from neupath.learn.inference import infer
+from neupath.learn.labels import Protocol, draw_pairs
+from neupath.learn.registry import ARCHITECTURES, make_model
 from neupath.learn.reproduce.protocol import BUILT_IN, IMDB, Column, acm_columns, load_graph
 from neupath.measures import PathSim
 
 COLUMNS = {column.metapath: column for column in (*IMDB, *acm_columns("kg20c"))}
 COLUMNS["toy"] = Column(BUILT_IN, "class-method-class", 2, 2, ())
 DEFAULT = ("APCPA", "PAFAP", "MAMAM", "DMAMD", "APA", "PCP", "MAM")  # the slowest first
+
+
+WALK_LENGTH, WALKS, VISITS_PER_STEP = 100, 1000, 10_000
+"""metapath2vec's walks as in its paper, and the cap on how many nodes all walks together visit, per step of the others:
+1,000 walks of 100 nodes from each of 10,000 nodes would visit a billion, and 2,000 steps allow 20 million."""
+
+
+# ---- Rows of the table ---------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Row:
+    """A row: an architecture, its settings beside the learning rate, and the rates to choose among."""
+
+    model: str
+    settings: str = ""
+    rates: tuple[float, ...] = (5e-4, 1e-3, 5e-3)
+    epochs: int | None = None
+    """Its own number of epochs, instead of equal steps."""
+
+    def variants(self) -> list[str]:
+        """Return its settings with each learning rate."""
+        return [",".join(filter(None, (self.settings, f"learning_rate={rate:g}"))) for rate in self.rates]
+
+
+ROWS = {
+    "neupath": Row("neupath", "", (1e-3, 3e-3, 5e-3)),
+    "neupath-paper": Row("neupath", "variant=paper,paths=3"),
+    "neupath-as-printed": Row("neupath", "variant=paper,paths=2,shared=true", epochs=10),
+    **{name: Row(name) for name in ("mlp", "gcn", "gat", "sage", "gin", "rgcn", "han", "hgt", "gtn")},
+    **{name: Row(name) for name in ("simplehgn", "lightgcn")},
+    "nbfnet": Row("nbfnet", "", (1e-3, 5e-3, 1e-2)),
+    "nbfnet-pna": Row("nbfnet", "aggregation=pna", (1e-3, 5e-3, 1e-2)),
+    "countpath": Row("countpath", "", (0.03, 0.1, 0.3)),
+    "metapath2vec": Row("metapath2vec", f"length={WALK_LENGTH},window=7,dim=128,epochs=1", (0.0025, 0.01, 0.025)),
+    "infer": Row("infer", "", ()),
+}
+"""All rows of the corrected table. HAN has one layer, as in its paper."""
+
+
+def row_of(run: dict[str, Any]) -> str:
+    """Return the name of the row that a run is of."""
+    for name, row in ROWS.items():
+        if run["model"] == row.model and run["settings"] in (*row.variants(), row.settings):
+            return name
+    return f"{run['model']}-paper" if "variant=paper" in run["settings"] else str(run["model"])
 
 
 @dataclass(frozen=True)
@@ -48,10 +101,15 @@ class Job:
     settings: str
     column: str
     seed: int
+    study: str = "strict"
+
+    @classmethod
+    def of(cls, run: dict[str, Any]) -> "Job":
+        return cls(run["model"], run["settings"], run["column"], run["seed"], run.get("study", "strict"))
 
     @property
     def key(self) -> str:
-        return json.dumps([self.model, self.settings, self.column, self.seed])
+        return json.dumps([*vars(self).values()])
 
 
 def read_settings(text: str) -> dict[str, Any]:
@@ -73,49 +131,131 @@ def teacher_of(column: str, data: str | None) -> PathSim:
     return PathSim(known.metapath).fit(load_graph(known.graph, data and Path(data)))
 
 
+@lru_cache(maxsize=4)
+def part_of(column: str, data: str | None, seed: int) -> tuple[PathSim, tuple[Any, ...]]:
+    """Return the measure over the graph without a fifth of the ranked nodes, and the ids of these."""
+    whole = teacher_of(column, data)
+    nodes = whole.hin_.nodes[whole.source_type]
+    order = np.random.default_rng(seed).permutation(len(nodes))
+    removed = [nodes.ids[int(row)].as_py() for row in order[: len(nodes) // 5]]
+    part = keep_nodes(whole.hin_, whole.source_type, np.sort(order[len(nodes) // 5 :]))
+    return PathSim(COLUMNS[column].metapath).fit(part), tuple(removed)
+
+
+def keep_nodes(hin: HIN, node_type: str, kept: Any) -> HIN:
+    """Return a graph with only some nodes of one type, and their edges."""
+    nodes = [Nodes(name, own.ids.take(kept) if name == node_type else own.ids) for name, own in hin.nodes.items()]
+    edges = []
+    for relation, whole in hin.matrices.items():
+        matrix = whole[kept] if relation.source == node_type else whole
+        entries = (matrix[:, kept] if relation.target == node_type else matrix).tocoo()
+        edges.append(Edges(relation, entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data))
+    return HIN.build(nodes, edges)
+
+
 def execute(job: Job, sizes: tuple[int, int, int], steps: int, data: str | None, device: str) -> dict[str, Any]:
     """Train and test one model."""
     import torch
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", SourceWarning)
-    column, teacher = COLUMNS[job.column], teacher_of(job.column, data)
-    hin = teacher.hin_
-    split = split_queries(hin, teacher.source_type, sizes, seed=job.seed)
-    settings = {"layers": column.layers, "seed": job.seed, "device": device} | read_settings(job.settings)
-    if job.model == "countpath":
-        settings["layers"] = 2
-    if job.model == "han":
-        settings["metapaths"] = list(column.candidates)
-    model = make_model(job.model, **settings)
-    batches = math.ceil(len(split.train) / (model.batch_size or model.queries_per_batch))
-    model.epochs = max(1, steps // batches)
+    teacher = whole = teacher_of(job.column, data)
+    protocol: Protocol = "paper" if job.study == "paper" else "strict"
+    split = split_queries(whole.hin_, whole.source_type, sizes, seed=job.seed)
+    if job.study == "unseen":
+        teacher, removed = part_of(job.column, data, job.seed)
+        own = split_queries(teacher.hin_, teacher.source_type, sizes, seed=job.seed)
+        split = Split(own.train, own.validation, removed[: sizes[2]])
+    if job.study.startswith("labels="):
+        count = max(1, round(float(job.study.partition("=")[2]) * len(split.train)))
+        split = Split(split.train[:count], split.validation, split.test)
     began = perf_counter()
-    model.fit(hin, teacher=teacher, queries=split.train, validation=split.validation)
+    model, taken = fit(job, teacher, split, protocol, steps, device)
     trained = perf_counter() - began
-    seen = draw_pairs(teacher, split.train, "strict", seed=job.seed)
+    seen = draw_pairs(teacher, split.train, protocol, seed=job.seed) if teacher is whole else None
     began = perf_counter()
     validation = ndcg_by_query(model, teacher, split.validation, seen)
-    test = ndcg_by_query(model, teacher, split.test, seen)
+    model = model if teacher is whole else model.bind(whole.hin_)
+    test = ndcg_by_query(model, whole, split.test, seen)
     scored = perf_counter() - began
+    errors = evaluate(model, whole, split.test, protocol).to_dict() if job.study == "paper" else {}
     return vars(job) | {
-        "steps": len(model.log_) * batches, "train_seconds": trained, "score_seconds": scored,
-        "validation_rmse": model.validation_rmse_, "validation": validation, "test": test,
+        "steps": taken, "train_seconds": trained, "score_seconds": scored, **errors,
+        "validation_rmse": getattr(model, "validation_rmse_", None), "validation": validation, "test": test,
     }  # fmt: skip
 
 
+def fit(
+    job: Job, teacher: PathSim, split: Split, protocol: Protocol, steps: int, device: str
+) -> tuple[Scorer, int | None]:
+    """Train a model; return it with the number of steps it took, if it takes any."""
+    hin, column = teacher.hin_, COLUMNS[job.column]
+    if job.model == "infer":
+        return infer(hin, draw_pairs(teacher, split.train, protocol, seed=job.seed), max_length=4).scorer, None
+    settings: dict[str, Any] = {"seed": job.seed, "device": device}
+    if ARCHITECTURES[job.model].learns_from != "labels":
+        settings["metapath"] = column.metapath
+        if job.settings.startswith(f"length={WALK_LENGTH}"):
+            visits = WALK_LENGTH * hin.num_nodes(teacher.source_type)
+            settings["walks"] = max(1, min(WALKS, VISITS_PER_STEP * steps // visits))
+        embedding: Scorer = make_model(job.model, **settings | read_settings(job.settings)).fit(hin)
+        return embedding, None
+    settings["layers"] = {"countpath": 2, "han": 1}.get(job.model, column.layers)
+    if job.model == "han":
+        settings["metapaths"] = list(column.candidates) or None
+    model = make_model(job.model, **settings | read_settings(job.settings))
+    batches = math.ceil(len(split.train) / (model.batch_size or model.queries_per_batch))
+    row = ROWS.get(row_of(vars(job)))
+    model.epochs = row.epochs if row and row.epochs else max(1, steps // batches)
+    model.fit(hin, teacher=teacher, queries=split.train, validation=split.validation, protocol=protocol)
+    return model, len(model.log_) * batches
+
+
 def run(args: argparse.Namespace) -> None:
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
-    done = {Job(r["model"], r["settings"], r["column"], r["seed"]).key for r in read_runs(out)}
-    seeds = [int(seed) for seed in args.seeds.split(",")]
-    wanted = [
-        Job(model.partition(":")[0], model.partition(":")[2], column, seed)
-        for seed in seeds
+    """Train the given models with the given settings."""
+    carry_out(args, [
+        Job(model.partition(":")[0], model.partition(":")[2], column, seed, args.study)
+        for seed in read_seeds(args)
         for column in args.columns.split(",")
         for model in args.model
+    ])  # fmt: skip
+
+
+def table(args: argparse.Namespace) -> None:
+    """Train all rows: every learning rate with the first seed, the best one with the others."""
+    first, *others = read_seeds(args)
+    rows = [(name, ROWS[name]) for name in (args.rows.split(",") if args.rows else ROWS)]
+    columns, end = args.columns.split(","), monotonic() + args.seconds
+    tried = [
+        Job(row.model, settings, column, first, args.study)
+        for column in columns
+        for _, row in rows
+        for settings in row.variants() or [row.settings]
     ]
-    jobs = [job for job in wanted if job.key not in done]
+    if not carry_out(args, tried):
+        return
+    known = {Job.of(one): mean(one["validation"]) for one in read_runs(Path(args.out))}
+    chosen = []
+    for column in columns:
+        for name, _ in rows:
+            own = [job for job in tried if job in known and job.column == column and row_of(vars(job)) == name]
+            if own:
+                best = max(own, key=lambda job: known[job])
+                chosen += [Job(job.model, job.settings, column, seed, job.study) for job in [best] for seed in others]
+    args.seconds = max(1.0, end - monotonic())
+    carry_out(args, sorted(chosen, key=lambda job: job.seed))
+
+
+def read_seeds(args: argparse.Namespace) -> list[int]:
+    return [int(seed) for seed in args.seeds.split(",")]
+
+
+def carry_out(args: argparse.Namespace, wanted: list[Job]) -> bool:
+    """Carry out the jobs that are not done yet, several at a time; append a line for each; say if time sufficed."""
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    done = {Job.of(one) for one in read_runs(out)}
+    jobs = [job for job in wanted if job not in done]
     train, validation, test = (int(size) for size in args.queries.split(","))
     sizes = (train, validation, test)
     print(f"{len(jobs)} of {len(wanted)} runs to make", flush=True)
@@ -139,8 +279,10 @@ def run(args: argparse.Namespace) -> None:
                 print(f"{job.key}: {figures}, {times}; {end - monotonic():.0f} s left", flush=True)
         except TimeoutError:
             print("out of time; the same command goes on", flush=True)
-        for process in pool._processes.values() if monotonic() > end else ():
-            process.terminate()
+            for process in list(pool._processes.values()):
+                process.terminate()
+            return False
+    return True
 
 
 # ---- Report --------------------------------------------------------------------------------------
@@ -156,37 +298,47 @@ def mean(values: list[float | None]) -> float:
 
 
 def report(args: argparse.Namespace) -> None:
-    """Print each model's best setting per column by validation, its test score, and NeuPath's lead."""
+    """Print each row's best setting per column by validation, its test score, and NeuPath's lead."""
     runs: dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
     for one in read_runs(Path(args.out)):
-        model = f"{one['model']} (paper)" if "variant=paper" in one["settings"] else one["model"]
-        runs[one["column"], model][one["settings"]][one["seed"]] = one
-    print("| column | model | setting | seeds | validation | test | 95 % interval | NeuPath ahead by |")
-    print("|---|---|---|---:|---:|---:|---|---|")
+        if one.get("study", "strict") == args.study:
+            runs[one["column"], row_of(one)][one["settings"]][one["seed"]] = one
+    details = ["| column | row | setting | seeds | validation | test | 95 % interval | NeuPath ahead by |"]
+    details.append("|---|---|---|---:|---:|---:|---|---|")
+    cells: dict[str, dict[str, str]] = defaultdict(dict)
     for column in COLUMNS:
         chosen = {}
-        for model in sorted({model for where, model in runs if where == column}):
-            by_setting = runs[column, model]
+        for row in sorted({row for where, row in runs if where == column}):
+            by_setting = runs[column, row]
             most = max(map(len, by_setting.values()))
             full = {setting: own for setting, own in by_setting.items() if len(own) == most}
             scores = {s: float(np.mean([mean(r["validation"]) for r in own.values()])) for s, own in full.items()}
             best = max(scores, key=lambda setting: scores[setting])
-            chosen[model] = (best, scores[best], full[best])
+            chosen[row] = (best, scores[best], full[best])
             if args.all:
                 for setting, own in full.items():
                     tests = float(np.mean([mean(r["test"]) for r in own.values()]))
-                    print(f"| {column} | {model} | {setting} | {len(own)} | {scores[setting]:.4f} | {tests:.4f} | | |")
-        for model, (setting, score, own) in chosen.items():
-            values = flat(own, own)
+                    details.append(
+                        f"| {column} | {row} | {setting} | {len(own)} | {scores[setting]:.4f} | {tests:.4f} | | |"
+                    )
+        for row, (setting, score, own) in chosen.items():
+            values, by_seed = flat(own, own), [mean(one["test"]) for one in own.values()]
             low, high = bootstrap_interval(values)
             ahead = ""
-            if model != "neupath" and "neupath" in chosen:
+            if row != "neupath" and "neupath" in chosen:
                 both = sorted(set(own) & set(chosen["neupath"][2]))
                 difference = flat(chosen["neupath"][2], both) - flat(own, both)
                 least, most_ = bootstrap_interval(difference)
                 ahead = f"{difference.mean():+.4f} ({least:+.4f} to {most_:+.4f})"
-            cells = (column, model, f"**{setting or 'default'}**", len(own), f"{score:.4f}", f"{values.mean():.4f}")
-            print("| " + " | ".join(map(str, cells)) + f" | {low:.4f} to {high:.4f} | {ahead} |")
+            spread = f" ± {np.std(by_seed, ddof=1):.4f}" if len(by_seed) > 1 else ""
+            cells[row][column] = f"{np.mean(by_seed):.4f}{spread}"
+            shown = (column, row, f"**{setting or 'default'}**", len(own), f"{score:.4f}", f"{values.mean():.4f}")
+            details.append("| " + " | ".join(map(str, shown)) + f" | {low:.4f} to {high:.4f} | {ahead} |")
+    columns = [column for column in COLUMNS if any(column in own for own in cells.values())]
+    print(f"| row | {' | '.join(columns)} |\n|---|" + "---:|" * len(columns))
+    for row in [*(name for name in ROWS if name in cells), *(name for name in cells if name not in ROWS)]:
+        print(f"| {row} | " + " | ".join(cells[row].get(column, "-") for column in columns) + " |")
+    print("\n" + "\n".join(details))
 
 
 def flat(runs: dict[int, dict[str, Any]], seeds: Any) -> Any:
@@ -196,12 +348,15 @@ def flat(runs: dict[int, dict[str, Any]], seeds: Any) -> Any:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "report"))
+    commands = {"table": table, "run": run, "report": report}
+    parser.add_argument("command", choices=commands)
     parser.add_argument("--out", required=True)
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     parser.add_argument("--model", action="append", default=[], help="name, or name:setting=value,…; several times")
+    parser.add_argument("--rows", default="", help="of `table`: some rows, separated by commas")
+    parser.add_argument("--study", default="strict", help="strict, paper, labels=SHARE or unseen")
     parser.add_argument("--columns", default=",".join(DEFAULT))
-    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--queries", default="400,100,400", help="training, validation and test queries")
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--jobs", type=int, default=1)
@@ -209,7 +364,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=86_400.0, help="stop after so long")
     parser.add_argument("--all", action="store_true", help="report every setting, not the chosen ones alone")
     args = parser.parse_args()
-    (run if args.command == "run" else report)(args)
+    commands[args.command](args)
 
 
 if __name__ == "__main__":

@@ -73,12 +73,15 @@ def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) ->
 @pytest.mark.slow
 def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, architecture: str) -> None:
     settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--architecture", architecture]
+    settings += ["--attributes"] if architecture == "gcn" else []
     trained = run("train", "stdlib", "--metapath", PATH, "--out", tmp_path, *settings, "--json").json
     assert (trained["architecture"], trained["epochs"], trained["metapaths"]) == (architecture, 2, [])
     report = run("evaluate", "stdlib", "--model", tmp_path, "--metapath", PATH, "--queries", 5, "--json").json
     assert report["queries"] == 5
     answer = run("search", "stdlib", "argparse.ArgumentParser", "--model", tmp_path, "-k", 3, "--json").json
     assert (answer["measure"], len(answer["hits"])) == (architecture, 3)
+    params = json.loads((tmp_path / "config.json").read_text())["params"]
+    assert params.get("attributes") == (True if architecture == "gcn" else None)
 
 
 def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None:
@@ -122,6 +125,10 @@ def test_embeddings_are_learned_without_labels(run: Run, tmp_path: Path) -> None
         (
             ("train", "toy", "--out", "m", "--metapath", "APVPA", "--architecture", "countpath", "--paths", 3),
             "a countpath model has no paths; it has batch_size, channels, device, epochs, layers",
+        ),
+        (
+            ("train", "toy", "--out", "m", "--metapath", "APVPA", "--architecture", "nbfnet", "--attributes"),
+            "a nbfnet model has no attributes; it has aggregation",
         ),
         (
             ("train", "toy", "--out", "m", "--metapath", "APVPA", "--node-type", "author"),

@@ -71,6 +71,55 @@ def test_stacks_what_helps(tmp_path: Path) -> None:
     np.testing.assert_array_equal(stack.bind(hin).scores("u3"), stack.scores("u3"))
 
 
+def rank_by(scores_of_query):
+    """A learner that gives targets the same scores for every query."""
+
+    class Fixed(Scorer):
+        name = "fixed"
+        source_type = target_type = "user"
+
+        def params(self) -> dict[str, object]:
+            return {}
+
+        def fit(self, hin) -> Scorer:
+            self.hin_ = hin
+            return self
+
+        bind = fit
+
+        def score_rows(self, queries):
+            return np.tile(scores_of_query, (len(queries), 1))
+
+    return lambda hin, _pairs, _seed, _seconds: Fixed().fit(hin)
+
+
+def test_no_stack_that_lowers_the_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The second learner mends the order of two labels, and puts targets without a label above both."""
+    hin = shop_graph()
+    users = hin.num_nodes("user")
+    queries = np.repeat(np.arange(6, 18), 3)
+    labels = Pairs("user", queries, np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    best, other = np.zeros(users), np.full(users, 5.0)
+    best[:3], other[:3] = [1.0, 0.4, 0.5], [0.0, 0.9, 0.5]
+    monkeypatch.setattr(auto, "LEARNERS", {"best": rank_by(best), "other": rank_by(other)})
+    report = train_auto(hin, labels, tmp_path)
+    assert report.chosen == ("best",)
+    assert report.reason.endswith("by a standard error without lowering nDCG@20 (other would)")
+
+
+def test_of_level_learners_the_one_with_the_better_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Both order half of the labels; one puts targets without a label above them."""
+    hin = shop_graph()
+    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    low, high = np.full(hin.num_nodes("user"), 5.0), np.zeros(hin.num_nodes("user"))
+    low[:3] = high[:3] = [1.0, 0.4, 0.5]
+    monkeypatch.setattr(auto, "LEARNERS", {"low": rank_by(low), "high": rank_by(high)})
+    report = train_auto(hin, labels, tmp_path)
+    assert report.chosen == ("high",)
+    assert report.reason == "high is within a standard error of low, and has the highest nDCG@20 of such"
+    assert report.tried[0].ndcg < report.tried[1].ndcg < 1
+
+
 def test_metric_fits_the_labels() -> None:
     yes_no = Pairs("user", np.array([0, 0, 1]), np.array([1, 2, 3]), np.array([1.0, 0.0, 1.0]))
     assert choose_metric(yes_no) == "AUC"
@@ -99,6 +148,18 @@ def test_learners_that_cannot_be_used_are_named(learners, tmp_path: Path) -> Non
         train_auto(shop_graph(), labels_of(), tmp_path, budget=0)
     with pytest.raises(NeuPathError, match="no learner finished within 600 s"):
         train_auto(shop_graph(), labels_of(), tmp_path, learners=["refusing"])
+
+
+def test_the_first_that_can_be_used_finishes_whatever_the_budget(learners, tmp_path: Path) -> None:
+    """A busy machine cannot starve the learner that comes first."""
+    report = train_auto(shop_graph(), labels_of(), tmp_path, budget=1e-9)
+    assert report.chosen == ("near",)
+    assert {each.learner: each.note for each in report.tried} == {"near": "", "far": "left out: the budget was spent"}
+    assert next(iter(learners)) == "near"
+
+
+def test_pathboost_comes_first() -> None:
+    assert next(iter(auto.LEARNERS)) == "pathboost"
 
 
 KILLED = """

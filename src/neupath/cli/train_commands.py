@@ -82,6 +82,9 @@ def train(
     epochs: Annotated[
         int | None, typer.Option("--epochs", help="The most epochs; by default the architecture's, mostly 30.")
     ] = None,
+    attributes: Annotated[
+        bool, typer.Option("--attributes", help="Give attributes of nodes as features to a GNN with node features.")
+    ] = False,
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="The first learning rate.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides the split, the labels and the weights.")] = 0,
     device: DeviceOption = None,
@@ -114,7 +117,10 @@ def train(
     architecture = architecture or ("neupath" if pairs is None else "auto")
     if out.exists() and not out.is_dir():
         raise QueryError(f"--out {out} is a file; give a folder to save the model to")
-    options = {"layers": layers, "paths": paths, "dim": dim, "epochs": epochs, "learning_rate": learning_rate}
+    options = {
+        "layers": layers, "paths": paths, "dim": dim, "epochs": epochs, "learning_rate": learning_rate,
+        "attributes": attributes or None,
+    }  # fmt: skip
     settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     settings["device"] = device
     if architecture in learning_from("metapath", "node_type"):
@@ -200,12 +206,13 @@ def _train_auto(
 
 def render_auto(report: "AutoReport") -> Group:
     """Show what auto tried, how well each did on held-out queries, and what it chose."""
-    table = plain_table("learner", f">held-out {report.metric}", ">95 % interval", ">seconds", "")
+    table = plain_table("learner", f">held-out {report.metric}", ">95 % interval", ">nDCG@20", ">seconds", "")
     for each in report.tried:
         score = "-" if each.score is None else f"{each.score:.4f}"
         interval = "-" if each.low is None else f"{each.low:.3f} to {each.high:.3f}"
+        top = "-" if each.ndcg is None else f"{each.ndcg:.3f}"
         remark = "chosen" if each.learner in report.chosen else each.note
-        table.add_row(each.learner, score, interval, f"{each.seconds:.1f}", printable(remark))
+        table.add_row(each.learner, score, interval, top, f"{each.seconds:.1f}", printable(remark))
     title = f"{report.labels:,} labels of {report.queries:,} queries: {' + '.join(report.chosen)}"
     return titled(title, table, f"{report.reason}; {report.seconds:.0f} s of {report.budget:.0f}")
 

@@ -1,4 +1,4 @@
-"""Attributes of nodes as numbers: what two nodes have in common beside their paths.
+"""Attributes of nodes as numbers: what two nodes have in common beside their paths, and features of a node.
 
 Numbers stay as they are, dates become seconds, words with few different values are categories, and other texts become
 hashed counts of their character 3-grams (no vocabulary, so nodes that come later have vectors, too).
@@ -87,6 +87,39 @@ def to_text_vectors(words: list[Any]) -> Csr:
     lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(axis=1)).ravel())
     counts.data /= np.repeat(np.maximum(lengths, 1e-300), np.diff(counts.indptr))
     return counts
+
+
+# ---- Of single nodes -----------------------------------------------------------------------------
+def node_features(nodes: Nodes, dim: int, seed: int = 0) -> NDArray[np.float32]:
+    """Project the attributes of the nodes of one type at random to some width; zero without any; shape (nodes, dim).
+
+    Each attribute has random vectors of its own: one for a number in standard deviations from the mean and one for
+    having it, one for each category, and one for each 3-gram of a text. They come from the seed, the attribute's name
+    and hashed words, so other nodes do not change them.
+
+    >>> import pyarrow as pa
+    >>> node_features(Nodes("movie", pa.array([1, 2]), attributes=pa.table({"year": [1999, 2001]})), dim=8).shape
+    (2, 8)
+    """
+    known, total = NodeAttributes.of(nodes), np.zeros((len(nodes), dim))
+
+    def vectors(name: str) -> Floats:
+        return np.random.default_rng([seed, crc32(name.encode())]).standard_normal((_TEXT_WIDTH, dim))
+
+    for name, values in known.numbers.items():
+        is_known = np.isfinite(values)
+        mean, spread = (values[is_known].mean(), values[is_known].std()) if is_known.any() else (0.0, 1.0)
+        scaled = np.where(is_known, (values - mean) / (spread or 1.0), 0.0)
+        total += np.stack([scaled, is_known], axis=1) @ vectors(name)[:2]
+    for name in known.categories:
+        words = nodes.attributes[name].to_pylist()
+        places = np.array([0 if word is None else crc32(str(word).encode()) % _TEXT_WIDTH for word in words], np.int64)
+        has_one = np.array([word is not None for word in words], dtype=np.float64)
+        total += has_one[:, None] * vectors(name)[places]
+    for name, texts in known.texts.items():
+        total += np.asarray(texts @ vectors(name))
+    count = len(known.numbers) + len(known.categories) + len(known.texts)
+    return np.asarray(total / np.sqrt(max(1, count)), dtype=np.float32)
 
 
 # ---- Of pairs ------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 No learner is first everywhere: closed forms are where labels follow paths, embeddings where they follow communities,
 trees where several things must hold at once. Each learner is fitted to two thirds of the queries at a time and predicts
 the labels of the others. Labels of yes and no are judged by AUC, others by how often the higher of two labels of a
-query gets the higher score. A second learner joins a stack if that raises the mean over held-out queries by more than a
-standard error. All that is finished is kept in the output folder, so that a run that was killed continues.
+query gets the higher score. Of learners within a standard error of the best, the one with the highest nDCG@20 of the
+held-out labels among random targets is taken: what a search shows is the top of a ranking. Another joins a stack if
+that raises the mean over held-out queries by more than a standard error and does not lower that nDCG@20. All that is
+finished is kept in the output folder, so that a run that was killed continues.
 """
 
 import json
@@ -25,7 +27,7 @@ from neupath.errors import NeuPathError, QueryError, SourceError
 from neupath.graph.hin import HIN, Floats, digest
 from neupath.graph.nodes import Id, Rows
 from neupath.learn.attention import AttentionPath
-from neupath.learn.evaluation import auc, bootstrap_interval
+from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
 from neupath.learn.inference.fitting import folds_of
 from neupath.learn.inference.infer import infer_scorer
 from neupath.learn.labels import FEWEST_QUERIES, NodeTypes, Pairs, read_pairs, too_few, with_negatives
@@ -42,6 +44,10 @@ _SECONDS_PER_EDGE = 1e-4
 """About how long learners that pass over all edges take to train on one part of the queries, on 2 cores."""
 _FINAL_SHARE = 0.25
 """The share of the budget that is kept to train what was chosen."""
+_FOR_FEW_LABELS = "infer"
+"""What is trained where too few labels leave nothing to hold out."""
+_OTHERS, _MOST_OTHERS = 100, 20_000
+"""Random targets of each held-out query that are ranked beside its labels, and of all queries together."""
 
 
 # ---- Learners ------------------------------------------------------------------------------------
@@ -70,14 +76,14 @@ def _architecture(name: str, **settings: Any) -> Fit:
 
 
 LEARNERS: dict[str, Fit] = {
-    "infer": _infer,
     "pathboost": _architecture("pathboost"),
+    "infer": _infer,
     "neupath": _architecture("neupath", dim=32, paths=2, epochs=20),
     "nbfnet": _architecture("nbfnet", dim=16, epochs=20),
-    "rgcn": _architecture("rgcn", dim=64, epochs=40),
-    "gat": _architecture("gat", dim=64, epochs=40),
+    "rgcn": _architecture("rgcn", dim=64, epochs=40, attributes=True),
+    "gat": _architecture("gat", dim=64, epochs=40, attributes=True),
 }
-"""What is tried, in this order."""
+"""What is tried, in this order: first what is cheap and most often best, since the first always finishes."""
 
 
 def takes_too_long(name: str, hin: HIN, seconds: float) -> bool:
@@ -119,6 +125,31 @@ def score_labels(labels: Pairs, predicted: Floats) -> float:
     if np.isfinite(by_query).any():
         return float(np.nanmean(by_query))
     return auc((labels.scores[known] > np.median(labels.scores[known])).astype(np.float64), predicted[known])
+
+
+def draw_others(labels: Pairs, targets: int, seed: int) -> Pairs:
+    """Return random targets of each query of some labels that are not among them, with the score 0."""
+    rng = np.random.default_rng(seed)
+    queries = np.unique(labels.queries)
+    count = min(_OTHERS, max(1, _MOST_OTHERS // len(queries)))
+    columns = []
+    for query in queries.tolist():
+        known = labels.targets[labels.queries == query]
+        drawn = np.setdiff1d(rng.integers(0, targets, count), known)
+        drawn = drawn if labels.is_across_types else drawn[drawn != query]
+        columns.append(np.stack([np.full(len(drawn), query), drawn]))
+    rows = np.concatenate(columns, axis=1).astype(np.int64)
+    return Pairs(labels.node_type, rows[0], rows[1], np.zeros(rows.shape[1]), target_type=labels.target_type)
+
+
+def ndcg_among(labels: Pairs, others: Pairs, predicted: Floats) -> Floats:
+    """Return the nDCG@20 of each query's labels among others, given the scores of both; NaN if all its labels are 0."""
+    values = []
+    for query in np.unique(labels.queries):
+        own = np.append(labels.queries == query, others.queries == query)
+        truth = np.append(labels.scores, others.scores)[own]
+        values.append(ndcg(truth, predicted[own]) if truth.max() > 0 else np.nan)
+    return np.array(values)
 
 
 # ---- The stack -----------------------------------------------------------------------------------
@@ -228,6 +259,8 @@ class Tried:
     low: float | None
     high: float | None
     """The 95 % interval of the score, by bootstrap over queries."""
+    ndcg: float | None
+    """The nDCG@20 of the labels of held-out queries among random targets."""
     seconds: float
     weight: float
     """Its weight in what was chosen; 0 if it was not."""
@@ -263,7 +296,7 @@ class _AutoState:
     fingerprint: str
     seconds: dict[str, float] = field(default_factory=dict)
     predicted: dict[str, list[float | None]] = field(default_factory=dict)
-    """Of each learner, the held-out score of each label; None where it is not known yet."""
+    """Of each learner, the held-out score of each label and of each other target; None where it is not known yet."""
     folds: dict[str, int] = field(default_factory=dict)
     """Of each learner, how many folds are finished."""
     notes: dict[str, str] = field(default_factory=dict)
@@ -348,12 +381,15 @@ class _AutoRun:
         self.hin, self.labels, self.folder, self.learners = hin, labels, folder, learners
         self.budget, self.seed, self.progress = budget, seed, progress
         self.metric = choose_metric(labels)
+        self.others = draw_others(labels, hin.num_nodes(labels.target_type), seed)
         self.folds = folds_of(labels.queries, seed, _FOLDS)
         folder.mkdir(parents=True, exist_ok=True)
         self.state = _AutoState.read(folder / STATE, self._fingerprint())
 
     def _fingerprint(self) -> str:
-        combined = sha256(json.dumps([digest(self.hin), self.learners, self.budget, self.seed]).encode())
+        combined = sha256(
+            json.dumps([digest(self.hin), self.learners, self.budget, self.seed, len(self.others)]).encode()
+        )
         labels = self.labels
         for column in (labels.queries, labels.targets, labels.scores, labels.weights):
             combined.update(np.ascontiguousarray(column).tobytes())
@@ -368,7 +404,7 @@ class _AutoRun:
                 self._try(name, len(self.learners) - number)
             members, reason = self._choose()
         else:
-            first = self.learners[0]
+            first = _FOR_FEW_LABELS if _FOR_FEW_LABELS in self.learners else self.learners[0]
             members, reason = (
                 {first: 1.0},
                 f"{few or 'all labels are equal'}, so nothing could be held out: {first} it is",
@@ -386,14 +422,14 @@ class _AutoRun:
         state = self.state
         if name in state.notes:
             return
-        reason = self._cannot(name)
+        reason = self._cannot(name, self._left() / left)
         if reason is not None:
             state.notes[name] = reason
             return
-        predicted = state.predicted.setdefault(name, [None] * len(self.labels))
+        predicted = state.predicted.setdefault(name, [None] * (len(self.labels) + len(self.others)))
         share = self._left() / left / len(self.folds)
         for number in range(state.folds.get(name, 0), len(self.folds)):
-            if number and name != self.learners[0] and self._left() < state.seconds[name] / number:
+            if number and self._finished() and self._left() < state.seconds[name] / number:
                 state.notes[name] = f"left out: {number} of {len(self.folds)} parts took {state.seconds[name]:.0f} s"
                 break
             began = perf_counter()
@@ -412,29 +448,42 @@ class _AutoRun:
         """Return the seconds left to try learners."""
         return max(0.0, (1 - _FINAL_SHARE) * self.budget - sum(self.state.seconds.values()))
 
-    def _cannot(self, name: str) -> str | None:
+    def _cannot(self, name: str, seconds: float) -> str | None:
+        """Return why a learner cannot be tried in some seconds, if so."""
         if self.labels.is_across_types and name in ARCHITECTURES and not ARCHITECTURES[name].two_types:
             return "left out: it ranks the nodes of one type"
-        if not self._left():
+        if self._finished() and not self._left():
             return "left out: the budget was spent"
-        if takes_too_long(name, self.hin, self._left() / len(self.learners)):
+        if takes_too_long(name, self.hin, seconds):
             return f"left out: the graph has too many edges for a budget of {self.budget:g} s"
         return None
 
     def _predict(self, name: str, fold: Rows, predicted: list[float | None], seconds: float) -> None:
         rest = np.setdiff1d(np.arange(len(self.labels)), fold)
         scorer = LEARNERS[name](self.hin, self.labels.take(rest), self.seed, seconds)
+        queries, targets = (
+            np.append(getattr(self.labels, side), getattr(self.others, side)) for side in ("queries", "targets")
+        )
         for query in np.unique(self.labels.queries[fold]):
-            own = fold[self.labels.queries[fold] == query]
-            scores = scorer.score_rows(np.array([query]))[0][self.labels.targets[own]]
+            own = np.flatnonzero(queries == query)
+            scores = scorer.score_rows(np.array([query]))[0][targets[own]]
             for place, score in zip(own.tolist(), scores.tolist(), strict=True):
                 predicted[place] = score
 
     # ---- Choice ----------------------------------------------------------------------------------
     def _finished(self) -> dict[str, Floats]:
-        """Return the held-out scores of the learners that finished all parts, shifted and scaled; shape (labels,)."""
+        """Return the held-out scores of the learners that finished all parts, shifted and scaled."""
         done = [name for name in self.learners if self.state.folds.get(name, 0) == len(self.folds)]
-        return {name: _standardised(np.array(self.state.predicted[name], dtype=np.float64)) for name in done}
+        scales = {name: self._scale(name) for name in done}
+        return {name: (self._predicted(name) - mean) / spread for name, (mean, spread) in scales.items()}
+
+    def _predicted(self, name: str) -> Floats:
+        return np.array(self.state.predicted[name], dtype=np.float64)
+
+    def _scale(self, name: str) -> tuple[float, float]:
+        """Return the mean and the spread of a learner's held-out scores of the labels; 0 and 1 if it has none."""
+        known = self._predicted(name)[: len(self.labels)] if name in self.state.predicted else np.zeros(0)
+        return (float(known.mean()), float(known.std()) or 1.0) if len(known) else (0.0, 1.0)
 
     def _choose(self) -> tuple[dict[str, float], str]:
         finished = self._finished()
@@ -443,30 +492,53 @@ class _AutoRun:
             raise QueryError(
                 f"no learner finished within {self.budget:g} s ({reasons}); raise ‹budget›", parameter="budget"
             )
-        scores = {name: score_labels(self.labels, predicted) for name, predicted in finished.items()}
-        best = max(scores, key=lambda name: scores[name])
-        members, blended = [best], finished[best]
+        count = len(self.labels)
+        scores = {name: score_labels(self.labels, predicted[:count]) for name, predicted in finished.items()}
+        highest = max(scores, key=lambda name: scores[name])
+        tops = {
+            name: self._ndcg(finished[name]) for name in finished if self._is_level(finished[name], finished[highest])
+        }
+        best = max(tops, key=lambda name: tops[name])
+        members, blended, lowering = [best], finished[best], []
         for name in sorted(finished, key=lambda name: -scores[name]):
             if name == best:
                 continue
             joined = (len(members) * blended + finished[name]) / (len(members) + 1)
             gain, error = self._gain(joined, blended)
-            if gain > error:
+            if gain > error and self._ndcg(joined) < self._ndcg(blended):
+                lowering.append(name)
+            elif gain > error:
                 members, blended = [*members, name], joined
         weights = {name: 1 / len(members) for name in members}
         if len(members) == 1:
             others = [name for name in finished if name != best]
-            return weights, f"{best} is best" + (", and no other helps it by a standard error" if others else "")
-        together = score_labels(self.labels, blended)
+            reason = f"{best} is best" + (", and no other helps it by a standard error" if others else "")
+            if best != highest:
+                reason = f"{best} is within a standard error of {highest}, and has the highest nDCG@20 of such"
+            elif lowering:
+                reason += f" without lowering nDCG@20 ({', '.join(lowering)} would)"
+            return weights, reason
+        together = score_labels(self.labels, blended[:count])
         return weights, f"together they reach {together:.4f}, more than a standard error above {best} alone"
 
     def _gain(self, joined: Floats, alone: Floats) -> tuple[float, float]:
         """Return how much better the first ranks the labels, in the mean over queries, and its standard error."""
-        differences = score_by_query(self.labels, joined) - score_by_query(self.labels, alone)
+        count = len(self.labels)
+        differences = score_by_query(self.labels, joined[:count]) - score_by_query(self.labels, alone[:count])
         differences = differences[np.isfinite(differences)]
         if len(differences) < 2:
             return 0.0, 0.0
         return float(differences.mean()), float(differences.std(ddof=1) / np.sqrt(len(differences)))
+
+    def _is_level(self, scores: Floats, best: Floats) -> bool:
+        """Whether scores rank the labels as well as the best ones do, up to a standard error."""
+        lead, error = self._gain(best, scores)
+        return lead <= error
+
+    def _ndcg(self, scores: Floats) -> float:
+        """Return the nDCG@20 of the labels among other targets, in the mean over queries."""
+        values = ndcg_among(self.labels, self.others, scores)
+        return float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else 0.0
 
     def _train(self, members: dict[str, float]) -> Scorer:
         """Fit what was chosen to all labels."""
@@ -475,29 +547,25 @@ class _AutoRun:
         for number, (name, weight) in enumerate(members.items()):
             self.progress(f"training {name}", len(self.learners) + number, len(self.learners) + len(members))
             scorers.append(LEARNERS[name](self.hin, self.labels, self.seed, left / len(members)))
-            known = np.array(self.state.predicted.get(name, [0.0, 1.0]), dtype=np.float64)
-            scales.append({"weight": weight, "mean": float(known.mean()), "spread": float(known.std()) or 1.0})
+            mean, spread = self._scale(name)
+            scales.append({"weight": weight, "mean": mean, "spread": spread})
         rmtree(self.folder / MEMBERS, ignore_errors=True)
         return scorers[0] if len(scorers) == 1 else Stack.of(scorers, scales)
 
     def _report(self, members: dict[str, float], reason: str) -> AutoReport:
         rows, finished = [], self._finished()
         for name in self.learners:
-            score = low = high = None
+            score = low = high = top = None
             if name in finished:
-                score = score_labels(self.labels, finished[name])
-                by_query = score_by_query(self.labels, finished[name])
-                by_query = by_query[np.isfinite(by_query)]
+                predicted = finished[name][: len(self.labels)]
+                score, by_query = score_labels(self.labels, predicted), score_by_query(self.labels, predicted)
+                by_query, top = by_query[np.isfinite(by_query)], self._ndcg(finished[name])
                 if len(by_query) > 1:
                     low, high = bootstrap_interval(by_query, self.seed)
             seconds, note = self.state.seconds.get(name, 0.0), self.state.notes.get(name, "")
-            rows.append(Tried(name, score, low, high, seconds, members.get(name, 0.0), note))
+            rows.append(Tried(name, score, low, high, top, seconds, members.get(name, 0.0), note))
         queries = len(np.unique(self.labels.queries))
         return AutoReport(
             str(self.folder), self.metric, len(self.labels), queries, tuple(rows), tuple(members), reason,
             sum(self.state.seconds.values()), self.budget,
         )  # fmt: skip
-
-
-def _standardised(values: Floats) -> Floats:
-    return np.asarray((values - values.mean()) / (float(values.std()) or 1.0), dtype=np.float64)

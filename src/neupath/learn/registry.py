@@ -74,6 +74,8 @@ _ARCHITECTURES: dict[str, Architecture] = {
     "han": Architecture(f"{_MODELS}.metapath_gnns:HAN"),
     "hgt": Architecture(f"{_MODELS}.message_passing:HGT"),
     "gtn": Architecture(f"{_MODELS}.metapath_gnns:GTN"),
+    "simplehgn": Architecture(f"{_MODELS}.simplehgn:SimpleHGN"),
+    "lightgcn": Architecture(f"{_MODELS}.lightgcn:LightGCN"),
     "nbfnet": Architecture(f"{_MODELS}.nbfnet:NBFNet", two_types=True),
     "node2vec": Architecture(f"{_MODELS}.walk_embeddings:Node2Vec", learns_from="node_type"),
     "metapath2vec": Architecture(f"{_MODELS}.walk_embeddings:MetaPath2Vec", learns_from="metapath"),

@@ -23,7 +23,7 @@ def encode_all(encoder: Encoder, graph: FlatGraph, query: int) -> Tensor:
     h[query, 0, 0] = 1
     filled = torch.zeros(count, slots, dtype=torch.bool)
     filled[:, 0] = True
-    for layer in encoder.layers:
+    for layer in list(encoder.layers) * encoder.uses:
         projected = torch.stack([h[v] @ layer.project[graph.types[v]] for v in range(count)])  # W_τ h
         rows, marks = [], []
         for t in range(count):

@@ -3,15 +3,18 @@
 import sys
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("torch")
 
 import torch
 
-from neupath import HIN, NeuPathError
+import neupath as npth
+from neupath import HIN, Edges, NeuPathError, Nodes, PathSim, Relation
+from neupath.learn.attributes import node_features
 from neupath.learn.registry import make_model
-from tests.learn.models.small_graphs import dense_kinds
+from tests.learn.models.small_graphs import dense_kinds, users
 
 LABELS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
 
@@ -45,17 +48,82 @@ def mlp(layer, x, _kinds):
     return x @ layer.weight.detach().double().numpy().T + layer.bias.detach().numpy()
 
 
+def start_of(network) -> np.ndarray:
+    """What the encoder starts from; shape (nodes, d)."""
+    weights, types = network.project.detach().double().numpy(), network.graph.types.numpy()
+    return np.stack([x @ weights[t] for x, t in zip(network.features.double().numpy(), types, strict=True)])
+
+
 @pytest.mark.parametrize("formula", [gcn, sage, gin, rgcn, mlp], ids=lambda formula: formula.__name__)
 def test_vectors_follow_the_formula(formula, toy: HIN) -> None:
     model = make_model(formula.__name__, dim=4, layers=2, epochs=1, device="cpu").fit(toy, LABELS)
     network = model.network_
     kinds = dense_kinds(toy)
-    weights = network.project.detach().double().numpy()
-    types = network.graph.types.numpy()
-    h = np.stack([x @ weights[t] for x, t in zip(network.features.double().numpy(), types, strict=True)])
+    h = start_of(network)
     for number, layer in enumerate(network.encoder.layers):
         h = formula(layer, np.maximum(h, 0) if number else h, kinds)
     np.testing.assert_allclose(network.represent().detach(), h[network.rows], atol=1e-4)
+
+
+def test_lightgcn_follows_the_formula(toy: HIN) -> None:
+    model = make_model("lightgcn", dim=4, layers=3, epochs=3, device="cpu").fit(toy, LABELS)
+    network, kinds = model.network_, dense_kinds(toy)
+    gates, shares = (part.detach().double().numpy() for part in (network.encoder.gates(), network.encoder.shares()))
+    assert np.unique(gates).size > 1, "the gates are trained"
+    roots = 1 / np.sqrt(sum(kinds).sum(1, keepdims=True))
+    h = start_of(network)
+    total = shares[0] * h
+    for share, gate in zip(shares[1:], gates, strict=True):
+        h = roots * (sum(g * a for g, a in zip(gate, kinds, strict=True)) @ (roots * h))
+        total = total + share * h
+    np.testing.assert_allclose(network.represent().detach(), total[network.rows], atol=1e-5)
+
+
+def test_simplehgn_follows_the_formula(toy: HIN) -> None:
+    """By loops over nodes, edges and heads."""
+    model = make_model("simplehgn", dim=8, layers=3, epochs=3, residual=0.3, device="cpu").fit(toy, LABELS)
+    network = model.network_
+    h, kinds = start_of(network), [*dense_kinds(toy), np.eye(len(network.features))]
+    before: dict = {}
+    for number, layer in enumerate(network.encoder.layers):
+        h = np.where(h > 0, h, np.expm1(h)) if number else h
+        w, keep, w_kind = (m.weight.detach().double().numpy() for m in (layer.project, layer.keep, layer.project_kind))
+        (a, b, c), r = layer.ends.detach().double().numpy(), layer.kind.weight.detach().double().numpy()
+        after = h @ keep.T
+        projected, of_kinds = (h @ w.T).reshape(len(h), 4, 2), (r @ w_kind.T).reshape(len(r), 4, 2)
+        for t in range(len(h)):
+            edges = [(k, s) for k, matrix in enumerate(kinds) for s in np.flatnonzero(matrix[t])]
+            for head in range(4):
+                logits = np.array([
+                    a[head] @ projected[s, head] + b[head] @ projected[t, head] + c[head] @ of_kinds[k, head]
+                    for k, s in edges
+                ])  # fmt: skip
+                weights = np.exp(np.where(logits > 0, logits, 0.05 * logits))
+                weights /= weights.sum()
+                for (k, s), weight in zip(edges, weights, strict=True):
+                    own = 0.7 * weight + 0.3 * before[head, k, s, t] if number else weight
+                    before[head, k, s, t] = own
+                    after[t, 2 * head : 2 * head + 2] += own * projected[s, head]
+        h = after
+    h /= np.linalg.norm(h, axis=1, keepdims=True)
+    np.testing.assert_allclose(network.represent().detach(), h[network.rows], atol=1e-5)
+
+
+def test_simplehgn_refuses_a_residual_of_one() -> None:
+    with pytest.raises(NeuPathError, match="residual is 1.0; it must be at least 0 and below 1"):
+        make_model("simplehgn", residual=1.0)
+
+
+@pytest.mark.parametrize("name", ["simplehgn", "lightgcn"])
+@pytest.mark.slow
+def test_learns_and_repeats(name: str, hin: HIN, teacher: PathSim) -> None:
+    def fit(epochs: int) -> object:
+        model = make_model(name, dim=16, epochs=epochs, batch_size=10, learning_rate=1e-2, device="cpu")
+        return model.fit(hin, teacher=teacher, queries=users(60), validation=users(60, 70))
+
+    model = fit(20)
+    assert model.log_[-1].train_rmse < 0.8 * model.log_[0].train_rmse
+    np.testing.assert_array_equal(fit(1).scores("u1"), fit(1).scores("u1"))
 
 
 def test_features_come_from_the_seed_and_are_not_trained(toy: HIN) -> None:
@@ -65,6 +133,56 @@ def test_features_come_from_the_seed_and_are_not_trained(toy: HIN) -> None:
     assert torch.equal(make(0, 1), make(0, 5))
     assert not torch.equal(make(0, 1), make(1, 1))
     assert make(0, 1).std().item() == pytest.approx(1, abs=0.1)
+
+
+# ---- Attributes ----------------------------------------------------------------------------------
+def coloured(count: int = 40) -> HIN:
+    """Things of four colours, in a graph that says nothing of them."""
+    colours = pa.table({"colour": [f"c{i % 4}" for i in range(count)]})
+    things = Nodes("thing", pa.array([f"x{i}" for i in range(count)]), attributes=colours)
+    one = Edges(Relation("thing", "in", "box"), np.arange(count), np.zeros(count, dtype=np.int64))
+    return HIN.build([things, Nodes("box", pa.array(["b"]))], [one])
+
+
+COLOUR_LABELS = [(f"x{i}", f"x{j}", float(i % 4 == j % 4)) for i in range(24) for j in range(i + 1, 24)]
+
+
+@pytest.mark.slow
+def test_attributes_are_features(tmp_path) -> None:
+    hin = coloured()
+
+    def fit(attributes: bool):
+        model = make_model("mlp", dim=16, epochs=20, attributes=attributes, learning_rate=1e-2, device="cpu")
+        return model.fit(hin, COLOUR_LABELS)
+
+    with_attributes = fit(True)
+    assert {int(hit.id[1:]) % 4 for hit in with_attributes.top_k("x30", k=5)} == {30 % 4}, "a node without a label"
+    assert {int(hit.id[1:]) % 4 for hit in fit(False).top_k("x30", k=5)} != {30 % 4}
+    loaded = npth.load_scorer(with_attributes.save(tmp_path), hin)
+    np.testing.assert_array_equal(loaded.scores("x1"), with_attributes.scores("x1"))
+    np.testing.assert_array_equal(fit(True).scores("x1"), with_attributes.scores("x1"))
+
+
+def test_features_of_a_node_do_not_depend_on_other_categories_and_missing_values_are_zero() -> None:
+    def features(words: list, seed: int = 0) -> np.ndarray:
+        table = pa.table({"colour": pa.array(words, pa.string())})
+        return node_features(Nodes("thing", pa.array(range(len(words))), attributes=table), 8, seed)
+
+    few, many = features(["red", "blue", None]), features(["red", "amber", None])
+    np.testing.assert_array_equal(few[0], many[0])
+    assert not few[2].any()
+    assert not np.allclose(few[0], few[1])
+    assert not np.allclose(few[0], features(["red"], seed=1)[0])
+    years = pa.table({"year": pa.array([1990, 2000, None, 2010])})
+    old, middle, unknown, new = node_features(Nodes("movie", pa.array(range(4)), attributes=years), 8)
+    np.testing.assert_allclose(old - middle, middle - new, atol=1e-5)
+    assert not unknown.any()
+    assert not node_features(Nodes("thing", pa.array([1])), 8).any()
+
+
+def test_models_without_node_features_refuse_attributes() -> None:
+    with pytest.raises(NeuPathError, match="a neupath model has no attributes"):
+        make_model("neupath", attributes=True)
 
 
 def test_without_torch_geometric(toy: HIN, monkeypatch: pytest.MonkeyPatch) -> None:

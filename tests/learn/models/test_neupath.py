@@ -76,16 +76,19 @@ def test_scores_and_gradients_equal_the_plain_forward(
     layers=st.integers(1, 4),
     channels=st.sampled_from([0, 1, 3]),
     sees_kinds=st.booleans(),
+    shared=st.booleans(),
     seed=st.integers(0, 1000),
 )
 def test_the_improved_variant_equals_the_plain_forward(
-    hin: HIN, types: tuple[str, str], layers: int, channels: int, sees_kinds: bool, seed: int
+    hin: HIN, types: tuple[str, str], layers: int, channels: int, sees_kinds: bool, shared: bool, seed: int
 ) -> None:
     """Scores and gradients, with edge weights, between nodes of one type or of two."""
     queries, targets = (hin.num_nodes(name) for name in types)
     if not queries or not targets:
         return
-    model = NeuPath(dim=4, layers=layers, paths=2, channels=channels, edge_types=sees_kinds, seed=seed, device="cpu")
+    model = NeuPath(
+        dim=4, layers=layers, paths=2, channels=channels, shared=shared, edge_types=sees_kinds, seed=seed, device="cpu"
+    )
     model.node_type_, model.target_type_ = types
     model._set_network(hin)
     rows = np.array([seed % queries, seed % queries, 0]), np.array([0, targets - 1, seed % targets])
@@ -108,12 +111,21 @@ def test_models_saved_before_variants_are_the_papers(hin: HIN, teacher: npth.Pat
     model = NeuPath(dim=8, epochs=1, variant="paper", device="cpu").fit(hin, teacher=teacher, queries=users(9))
     config = model.save(tmp_path) / "config.json"
     content = json.loads(config.read_text())
-    for name in ("variant", "channels"):
+    for name in ("variant", "channels", "shared"):
         del content["params"][name]
     config.write_text(json.dumps({"scorer": content["scorer"], "params": content["params"]}))  # as they were saved
     loaded = npth.load_scorer(tmp_path, hin)
     assert isinstance(loaded, NeuPath)
     assert loaded.variant == "paper"
+    np.testing.assert_array_equal(loaded.scores("u1"), model.scores("u1"))
+
+
+def test_shared_matrices_are_saved_once(hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
+    """The paper's exact configuration: T = 2, 10 epochs, one set of matrices for all layers."""
+    model = NeuPath(dim=8, layers=4, epochs=1, variant="paper", shared=True, device="cpu")
+    model.fit(hin, teacher=teacher, queries=users(9))
+    assert len(model.network_[0].layers) == 1
+    loaded = npth.load_scorer(model.save(tmp_path), hin)
     np.testing.assert_array_equal(loaded.scores("u1"), model.scores("u1"))
 
 

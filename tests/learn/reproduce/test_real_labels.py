@@ -56,6 +56,10 @@ def test_every_learner_and_auto_are_compared(tmp_path: Path, monkeypatch: pytest
     assert table.count("**") >= 4
     with pytest.raises(NeuPathError, match="no task 'x'"):
         reproduce_real(tmp_path / "out", tmp_path, tasks=["x"])
+    with pytest.raises(NeuPathError, match="no learner 'magic'"):
+        reproduce_real(tmp_path / "out", tmp_path, learners=["magic"])
+    alone = reproduce_real(tmp_path / "alone", tmp_path, budget=60, learners=["auto"])
+    assert [run.learner for run in alone] == ["auto"]
     with pytest.raises(NeuPathError, match="no data is given"):
         reproduce_real(tmp_path / "out", None)
 

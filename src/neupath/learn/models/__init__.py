@@ -15,11 +15,13 @@ except ImportError as error:
 
 from neupath.learn.models.countpath import CountPath
 from neupath.learn.models.embedding_baseline import EmbeddingBaseline
+from neupath.learn.models.lightgcn import LightGCN
 from neupath.learn.models.message_passing import GAT, GCN, GIN, HGT, MLP, RGCN, SAGE
 from neupath.learn.models.metapath_gnns import GTN, HAN
 from neupath.learn.models.model import Model, PairModel
 from neupath.learn.models.nbfnet import NBFNet
 from neupath.learn.models.neupath import NeuPath
+from neupath.learn.models.simplehgn import SimpleHGN
 from neupath.learn.models.walk_embeddings import MetaPath2Vec, Node2Vec
 
 __all__ = [
@@ -34,10 +36,12 @@ __all__ = [
     "SAGE",
     "CountPath",
     "EmbeddingBaseline",
+    "LightGCN",
     "MetaPath2Vec",
     "Model",
     "NBFNet",
     "NeuPath",
     "Node2Vec",
     "PairModel",
+    "SimpleHGN",
 ]

@@ -27,8 +27,10 @@ class HAN(EmbeddingBaseline):
 
     Parameters
     ----------
-    dim, layers, training
+    dim, attributes, training
         See `EmbeddingBaseline`.
+    layers
+        The number of layers; its paper has one.
     metapaths
         Symmetric meta-paths of the ranked type; by default the shortest 8 of up to 4 steps.
     neighbours
@@ -48,13 +50,14 @@ class HAN(EmbeddingBaseline):
     def __init__(
         self,
         dim: int = 256,
-        layers: int = 2,
+        layers: int = 1,
         *,
         metapaths: Sequence[str] | None = None,
         neighbours: int = 32,
+        attributes: bool = False,
         **training: Unpack[TrainingOptions],
     ) -> None:
-        super().__init__(dim, layers, **training)
+        super().__init__(dim, layers, attributes=attributes, **training)
         check_counts(neighbours=neighbours)
         self.metapaths = None if metapaths is None else [str(metapath) for metapath in metapaths]
         self.neighbours = neighbours
@@ -119,7 +122,7 @@ class GTN(EmbeddingBaseline):
 
     Parameters
     ----------
-    dim, training
+    dim, attributes, training
         See `EmbeddingBaseline`.
     layers
         The number of steps of a chain; each has a softmax gate.
@@ -136,9 +139,15 @@ class GTN(EmbeddingBaseline):
     param_names = (*EmbeddingBaseline.param_names, "channels")
 
     def __init__(
-        self, dim: int = 256, layers: int = 2, *, channels: int = 2, **training: Unpack[TrainingOptions]
+        self,
+        dim: int = 256,
+        layers: int = 2,
+        *,
+        channels: int = 2,
+        attributes: bool = False,
+        **training: Unpack[TrainingOptions],
     ) -> None:
-        super().__init__(dim, layers, **training)
+        super().__init__(dim, layers, attributes=attributes, **training)
         check_counts(channels=channels)
         self.channels = channels
 

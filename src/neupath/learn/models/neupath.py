@@ -63,12 +63,15 @@ _QUERIES_PER_BLOCK = 64
 
 # ---- Encoder and decoder -------------------------------------------------------------------------
 class Encoder(nn.Module):
-    """L layers of Extract, Compare and Update."""
+    """L layers of Extract, Compare and Update, with matrices of their own or, if `shared`, the same ones."""
 
-    def __init__(self, dim: int, layers: int, slots: int, num_types: int, num_kinds: int, pooling: Pooling) -> None:
+    def __init__(
+        self, dim: int, layers: int, slots: int, num_types: int, num_kinds: int, pooling: Pooling, shared: bool = False
+    ) -> None:
         super().__init__()
         self.dim, self.slots, self.pooling = dim, slots, pooling
-        self.layers = nn.ModuleList(EncoderLayer(dim, num_types, num_kinds) for _ in range(layers))
+        self.uses = layers if shared else 1  # of each layer
+        self.layers = nn.ModuleList(EncoderLayer(dim, num_types, num_kinds) for _ in range(1 if shared else layers))
 
     def start_near_identity(self) -> None:
         """Let every layer start by passing on what it gets."""
@@ -81,7 +84,7 @@ class Encoder(nn.Module):
         h[:, 0, 0] = batch.queries.to(h.dtype)
         h[:, 0, 1] = 1 - h[:, 0, 0]
         h.requires_grad_(traces is not None)
-        for layer, stage in zip(self.layers, batch.stages, strict=True):
+        for layer, stage in zip(list(self.layers) * self.uses, batch.stages, strict=True):
             h = layer(h, stage, self.pooling, traces)
         return h
 
@@ -192,6 +195,8 @@ class NeuPath(PairModel):
         "improved", or "paper" for the model as published.
     channels
         How many count channels there are beside T-max pooling, 0 for none; the paper's variant has none.
+    shared
+        Whether all layers have the same matrices, as the paper's notation has it.
     pooling
         How candidates are compared: "tmax" as in the paper, or "max", "mean" or "sum" for ablations.
     node_types, edge_types
@@ -210,7 +215,8 @@ class NeuPath(PairModel):
 
     name = "neupath"
     param_names = (
-        "dim", "layers", "paths", "variant", "channels", "pooling", "node_types", "edge_types", *TRAINING_PARAMS,
+        "dim", "layers", "paths", "variant", "channels", "shared", "pooling", "node_types", "edge_types",
+        *TRAINING_PARAMS,
     )  # fmt: skip
     supports_processes = True
     supports_two_types = True
@@ -225,6 +231,7 @@ class NeuPath(PairModel):
         *,
         variant: Variant = "improved",
         channels: int | None = None,
+        shared: bool = False,
         pooling: Pooling = "tmax",
         node_types: bool = True,
         edge_types: bool = True,
@@ -245,7 +252,7 @@ class NeuPath(PairModel):
                 f"variant 'improved'",
                 parameter="channels",
             )
-        self.variant, self.layers, self.pooling = variant, layers, pooling
+        self.variant, self.layers, self.shared, self.pooling = variant, layers, shared, pooling
         self.dim, self.paths, self.channels = (
             own if given is None else given
             for given, own in zip((dim, paths, channels), (256, 2, 0) if as_published else (64, 3, 8), strict=True)
@@ -272,7 +279,7 @@ class NeuPath(PairModel):
     def _make_network(self, hin: HIN) -> nn.Sequential:
         num_types = len(hin.schema.node_types) if self.node_types else 1
         num_kinds = len(edge_kinds(hin.schema)) if self.edge_types else 1
-        encoder = Encoder(self.dim, self.layers, self.slots, num_types, max(1, num_kinds), self.pooling)
+        encoder = Encoder(self.dim, self.layers, self.slots, num_types, max(1, num_kinds), self.pooling, self.shared)
         if self.variant == "paper":
             return nn.Sequential(OrderedDict(encoder=encoder, decoder=Decoder(self.dim, self.slots)))
         encoder.start_near_identity()
@@ -317,7 +324,7 @@ class NeuPath(PairModel):
 
     # ---- Training --------------------------------------------------------------------------------
     def _recipe(self) -> Recipe:
-        return replace(super()._recipe(), patience=10)
+        return replace(super()._recipe(), patience=max(10, self.epochs // 4))  # few labels need many short epochs
 
     def _batches(self, pairs: Pairs) -> list[_LabelledBatch]:
         counts = None

@@ -182,10 +182,11 @@ def reproduce_real(
     *,
     budget: float = 600.0,
     tasks: Sequence[str] | None = None,
+    learners: Sequence[str] | None = None,
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> list[RealRun]:
-    """Train every learner, and `auto`, on each task within a budget, and test them; write real.jsonl and real.md.
+    """Train every learner, and `auto`, or some, on each task within a budget, and test them; write real.jsonl and .md.
 
     Each learner has a sixth of the budget by itself. What is finished is kept, and not made again.
     """
@@ -198,7 +199,10 @@ def reproduce_real(
     check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     runs = _read(out)
-    learners = (*LEARNERS, "auto")
+    learners = tuple(learners or (*LEARNERS, "auto"))
+    for name in learners:
+        if name not in (*LEARNERS, "auto"):
+            raise QueryError(f"no learner {name!r} (there are {listed((*LEARNERS, 'auto'), 10)})")
     for number, name in enumerate(wanted):
         missing = [learner for learner in learners if not any((r.task, r.learner) == (name, learner) for r in runs)]
         if not missing:
@@ -265,5 +269,5 @@ def make_table(runs: Sequence[RealRun], metric: str, title: str) -> str:
         lines.append(f"| {task} | {' | '.join(cells)} |")
     tasks = len(dict.fromkeys(run.task for run in runs))
     whole = {name: np.mean(values) for name, values in by_learner.items() if len(values) == tasks}
-    lines.append(f"| mean | {' | '.join(f'{whole[name]:.3f}' if name in whole else '-' for name in learners)} |")
+    lines.append(f"| mean | {' | '.join(f'{whole[name]:.4f}' if name in whole else '-' for name in learners)} |")
     return "\n".join(lines) + "\n"

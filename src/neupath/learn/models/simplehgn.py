@@ -1,0 +1,118 @@
+"""Simple-HGN (Lv et al., KDD 2021): GAT that sees kinds of edges, with residual connections and vectors of length 1."""
+
+from collections.abc import Sequence
+from typing import Unpack, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from neupath.errors import QueryError
+from neupath.learn.models.embedding_baseline import EmbeddingBaseline, num_heads
+from neupath.learn.models.flat_graph import GraphTensors, edge_kinds
+from neupath.learn.models.model import TrainingOptions
+
+_SLOPE = 0.05
+"""Of the LeakyReLU, as in the authors' code."""
+
+
+class SimpleHGN(EmbeddingBaseline):
+    """Weigh a node's neighbours by attention that also sees the kind of edge.
+
+        α_ts = softmax_s LeakyReLU(a·W·h_s + b·W·h_t + c·W_r·r_φ),  s over the neighbours of t and t itself
+        α'_ts = (1 - β)·α_ts + β·α_ts of the layer before        h'_t = ELU(Σ_s α'_ts·W·h_s + W_res·h_t)
+
+    by heads side by side, as in GAT. The last layer has no ELU, and its vectors are scaled to length 1.
+
+    Parameters
+    ----------
+    dim, layers, attributes, training
+        See `EmbeddingBaseline`.
+    residual
+        β, how much attention comes from the layer before; 0.05 in the paper.
+
+    >>> import neupath as npth
+    >>> model = SimpleHGN(dim=8, epochs=2).fit(npth.load("toy"), [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0)])
+    >>> len(model.top_k("Jim", k=2))
+    2
+    """
+
+    name = "simplehgn"
+    param_names = (*EmbeddingBaseline.param_names, "residual")
+
+    def __init__(
+        self,
+        dim: int = 256,
+        layers: int = 2,
+        *,
+        residual: float = 0.05,
+        attributes: bool = False,
+        **training: Unpack[TrainingOptions],
+    ) -> None:
+        super().__init__(dim, layers, attributes=attributes, **training)
+        if not 0 <= residual < 1:
+            raise QueryError(f"‹residual› is {residual}; it must be at least 0 and below 1", parameter="residual")
+        self.residual = residual
+
+    def _make_encoder(self, graph: GraphTensors) -> nn.Module:
+        return EdgeTypeAttention(graph, self.dim, self.layers, self.residual)
+
+
+class EdgeTypeAttention(nn.Module):
+    """All layers; the attention of each goes on into the next."""
+
+    def __init__(self, graph: GraphTensors, dim: int, layers: int, residual: float) -> None:
+        super().__init__()
+        total, kinds = graph.numbering.total, len(edge_kinds(graph.schema))
+        itself = torch.arange(total, device=graph.types.device)
+        ends = torch.cat([graph.edges, itself.expand(2, total)], dim=1)
+        numbers = torch.cat([graph.kinds, torch.full_like(itself, kinds)])  # the last kind is a node itself
+        order = torch.argsort(ends[1], stable=True)
+        self.edges, self.kinds, self.residual = ends[:, order], numbers[order], residual
+        degrees = torch.bincount(self.edges[1], minlength=total)
+        self.offsets = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
+        self.layers = nn.ModuleList(HGNLayer(dim, kinds + 1) for _ in range(layers))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the vectors of all nodes; (nodes, d) to (nodes, d)."""
+        h, before = x, None
+        for number, layer in enumerate(cast(Sequence[HGNLayer], self.layers)):
+            h = h if number == 0 else functional.elu(h)
+            attention = self.attend(layer(h, self.edges, self.kinds))
+            if before is not None:
+                attention = (1 - self.residual) * attention + self.residual * before
+            before = attention
+            messages = layer.project(h).unflatten(1, (attention.shape[1], -1))[self.edges[0]]  # (E, heads, d/heads)
+            summed = torch.zeros_like(h).index_add(0, self.edges[1], (attention[..., None] * messages).flatten(1))
+            h = summed + layer.keep(h)
+        return functional.normalize(h, dim=-1)
+
+    def attend(self, logits: Tensor) -> Tensor:
+        """Return the softmax over the edges into each node; shape (E, heads)."""
+        targets = self.edges[1]
+        largest = torch.segment_reduce(logits.detach(), "max", offsets=self.offsets, axis=0, unsafe=True)
+        weights = (logits - largest[targets]).exp()
+        totals = weights.new_zeros(len(largest), weights.shape[1]).index_add(0, targets, weights)
+        return weights / totals[targets]
+
+
+class HGNLayer(nn.Module):
+    """The matrices of one layer."""
+
+    def __init__(self, dim: int, kinds: int) -> None:
+        super().__init__()
+        heads = num_heads(dim)
+        self.project = nn.Linear(dim, dim, bias=False)  # W of all heads
+        self.keep = nn.Linear(dim, dim, bias=False)  # W_res
+        self.kind = nn.Embedding(kinds, dim // heads)  # r_φ
+        self.project_kind = nn.Linear(dim // heads, dim, bias=False)  # W_r of all heads
+        self.ends = nn.Parameter(torch.randn(3, heads, dim // heads) / (dim // heads) ** 0.5)  # a, b, c
+
+    def forward(self, h: Tensor, edges: Tensor, kinds: Tensor) -> Tensor:
+        """Return the logits of the attention along each edge; shape (E, heads)."""
+        heads = self.ends.shape[1]
+        projected = self.project(h).unflatten(1, (heads, -1))  # (nodes, heads, d/heads)
+        of_kinds = self.project_kind(self.kind.weight).unflatten(1, (heads, -1))  # (kinds, heads, d/heads)
+        source, target = ((projected * end).sum(-1) for end in self.ends[:2])  # (nodes, heads)
+        kind = (of_kinds * self.ends[2]).sum(-1)  # (kinds, heads)
+        return functional.leaky_relu(source[edges[0]] + target[edges[1]] + kind[kinds], _SLOPE)
