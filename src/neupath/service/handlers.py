@@ -64,8 +64,10 @@ def search(registry: GraphRegistry, graph: str, request: schemas.SearchOne | sch
     }  # fmt: skip
     parts = scorer.described_parts() if isinstance(scorer, Combination) else None
     if members is None:
-        return SearchResult(scorer.top_k(list(queries), request.k, **options), fitted.handle.version, parts)
-    return SearchResult([scorer.top_k(members.as_dict(), request.k, **options)], fitted.handle.version, parts)
+        hits = scorer.top_k(list(queries), request.k, **options)
+    else:
+        hits = [scorer.top_k(members.as_dict(), request.k, **options)]
+    return SearchResult(hits, fitted.handle.version, parts)
 
 
 def fitted_scorer(
