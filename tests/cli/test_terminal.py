@@ -95,6 +95,11 @@ def test_help_fits_into_80_columns(name: str) -> None:
         assert len(line) <= 78, line
 
 
+@pytest.mark.parametrize("name", program.COMMANDS)
+def test_help_is_not_cut(run: Run, name: str) -> None:
+    assert "…" not in run(name, "--help").out
+
+
 def examples() -> list[str]:
     return [
         line.strip().removeprefix("Example:").strip()

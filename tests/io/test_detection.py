@@ -493,3 +493,11 @@ def test_the_graph_toml_of_a_table_of_nodes_reads_all_that_belongs_to_them(tmp_p
         npth.load(folder)
     (folder / "graph.toml").write_text(str(refused.value).partition(":\n")[2])
     assert shape(npth.load(folder)) == {"person -person_city-> city": 4, "person -person_skill-> skill": 5}
+
+
+def test_nodes_by_name_are_of_the_type_that_a_mapping_gives() -> None:
+    persons = pa.table({"name": ["Ann", "Bob"], "city": ["Graz", "Graz"], "age": [30, 41]})
+    with pytest.raises(
+        NeuPathError, match=r"such as load\(\{\(\"person\", \"city\"\): table\[\[\"name\", \"city\"\]\]"
+    ):
+        npth.load({"person": persons})

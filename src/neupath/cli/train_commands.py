@@ -48,7 +48,8 @@ def train(
     out: Annotated[Path, typer.Option("--out", help="The folder to save the model to.")],
     metapath: MetaPathOption = None,
     pairs: Annotated[
-        Path | None, typer.Option("--pairs", help="A table of labels: query,target,score[,weight,rater,…].")
+        Path | None,
+        typer.Option("--pairs", help="A table of labels: query, target, score, and perhaps weight and rater."),
     ] = None,
     architecture: Annotated[
         str | None,

@@ -1434,6 +1434,8 @@ def _triples_toml(table: Table) -> str:
 def _mapping_hint(table: Table) -> str:
     columns = end_columns(table) or (*table.columns, "item", "item")[:2]
     source, target = (entity(column) or word for column, word in zip(columns, ("user", "item"), strict=True))
+    if columns[0].lower() in _NAME_COLUMNS:  # names of nodes of the type that the table is given under
+        source = table.label if table.label.isidentifier() else "item"
     return f'load({{("{source}", "{target}"): table[["{columns[0]}", "{columns[1]}"]]}})'
 
 
