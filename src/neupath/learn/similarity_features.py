@@ -15,8 +15,8 @@ from neupath.learn.registry import DEFAULT_MEASURE
 from neupath.measures import PathMeasure, measure_named
 
 try:
-    from sklearn.base import BaseEstimator, TransformerMixin
-    from sklearn.utils.validation import check_is_fitted
+    from sklearn.base import BaseEstimator, TransformerMixin  # type: ignore[import-untyped]
+    from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 except ModuleNotFoundError as error:
     raise MissingExtraError("scikit-learn", "scikit-learn>=1.4") from error
 
