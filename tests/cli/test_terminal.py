@@ -186,7 +186,8 @@ def test_one_format_at_a_time(run: Run, name: str) -> None:
     assert result.err == "error: --json and --tsv are given, but the result is printed once; give one of them\n"
 
 
-def test_nothing_is_wrapped_or_cut_in_a_pipe(run: Run, long_names: Path) -> None:
+def test_nothing_is_wrapped_or_cut_in_a_pipe(run: Run, long_names: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # pytest-xdist sets it
     ids = [f"{LONG.replace(',', ';')} {number}" for number in range(3)]
     found = run("search", long_names, ids[0], "-p", "book-tag-book").out
     assert [line for line in found.splitlines() if ids[1] in line and "1.0000" in line]
