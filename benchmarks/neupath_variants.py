@@ -150,7 +150,7 @@ def keep_nodes(hin: HIN, node_type: str, kept: Any) -> HIN:
         matrix = whole[kept] if relation.source == node_type else whole
         entries = (matrix[:, kept] if relation.target == node_type else matrix).tocoo()
         edges.append(Edges(relation, entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data))
-    return HIN.build(nodes, edges)
+    return HIN.build(nodes, edges, abbreviations=hin.schema.abbreviations)
 
 
 def execute(job: Job, sizes: tuple[int, int, int], steps: int, data: str | None, device: str) -> dict[str, Any]:
