@@ -69,7 +69,7 @@ def check_against_each_meta_path(
         higher = sum(scores[row] > own * (1 + 1e-9) for row in rows)
         tied = sum(scores[row] > own * (1 - 1e-9) for row in rows)
         assert higher < path.rank <= tied
-        assert path.percentile == pytest.approx(100 * (len(rows) - higher) / len(rows))
+        assert path.percentile == pytest.approx(100 * (len(rows) - path.rank + 1) / len(rows))
         assert path.group.share == pytest.approx(why.groups[0].share, rel=1e-12)
         assert path.group.score == pytest.approx(why.groups[0].score, rel=1e-12)
     assert not asked
