@@ -1,3 +1,4 @@
+import datetime as dt
 import pickle
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from hypothesis import given
 
 from neupath import HIN, Edges, Nodes, PathSim, Relation, SourceWarning, load
 from neupath.errors import GraphError, MetaPathError, QueryError
+from neupath.graph.hin import digest
 from tests.graphs import hins
 
 LIKES = Relation("user", "likes", "item")
@@ -164,3 +166,30 @@ def test_a_meta_path_over_an_attribute_says_so(tmp_path: Path) -> None:
         hin.metapath("Order-customer-Order")
     with pytest.raises(MetaPathError, match="no node type 'Client' .* leads to Tag$"):
         hin.metapath("Order-Client-Order")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (pa.array([1, None]), pa.array([1, 2])),
+        (pa.array([1.5, 2.5], pa.float32()), pa.array([1.5, 2.0], pa.float32())),
+        (pa.array(["x", "y"]), pa.array(["x", "z"])),
+        (pa.array(["x", "y"], pa.large_string()), pa.array(["x", "z"], pa.large_string())),
+        (pa.array([[1], [2]]), pa.array([[1], [3]])),
+        (pa.array([1, 2], pa.uint64()), pa.array([1, 2**63 + 1], pa.uint64())),
+        (pa.array([True, False]), pa.array([True, None])),
+        (pa.array([dt.date(2020, 1, 1)] * 2), pa.array([dt.date(2020, 1, 1), dt.date(2020, 1, 2)])),
+        (pa.array(["x", "y"]).dictionary_encode(), pa.array(["x", "z"]).dictionary_encode()),
+    ],
+)
+def test_the_digest_tells_attributes_of_nodes_apart(one: pa.Array, other: pa.Array) -> None:
+    def graph(values: pa.Array) -> HIN:
+        return HIN.build([Nodes("a", pa.array(["a0", "a1"]), attributes=pa.table({"year": values}))], [])
+
+    assert digest(graph(one)) == digest(graph(one))
+    assert digest(graph(one)) != digest(graph(other))
+
+
+def test_the_digest_tells_names_apart() -> None:
+    graphs = [HIN.build([Nodes("a", pa.array(["a0"]), pa.array([name]))], []) for name in ("Ann", "Bob")]
+    assert digest(graphs[0]) != digest(graphs[1])

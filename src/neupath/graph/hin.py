@@ -810,8 +810,13 @@ def digest_nodes(hin: HIN) -> str:
 
 
 def digest(hin: HIN) -> str:
-    """Return a text that differs between graphs with different nodes, relations, edges or attributes of edges."""
+    """Return a text that differs between graphs with different nodes, relations, edges, names or attributes."""
     content = sha256(digest_nodes(hin).encode())
+    for nodes in hin.nodes.values():
+        if nodes.names is not None:
+            _update_by_values(content, "name", pa.chunked_array([nodes.names]))
+        for name in nodes.attributes.column_names:
+            _update_by_values(content, name, nodes.attributes[name])
     for relation, matrix in hin.matrices.items():
         content.update(str(relation).encode())
         for part in (matrix.indptr, matrix.indices, matrix.data):
@@ -824,12 +829,34 @@ def digest(hin: HIN) -> str:
 def _update_digest(content: "_Hash", edges: Edges) -> None:
     for part in (edges.sources, edges.targets, edges.weights):
         content.update(np.ascontiguousarray(part).data)
-    from neupath.graph.edge_attributes import to_attributes, value_hashes  # takes a while to import
+    from neupath.graph.edge_attributes import to_attributes  # takes a while to import
 
     attributes = to_attributes(edges.attributes)
     for name in attributes.column_names:
-        content.update(name.encode())
-        content.update(np.ascontiguousarray(value_hashes(attributes[name])).data)
+        _update_by_values(content, name, attributes[name])
+
+
+_PLAIN = (
+    pa.types.is_signed_integer,
+    pa.types.is_boolean,
+    pa.types.is_string,
+    pa.types.is_timestamp,
+    pa.types.is_date32,
+)
+
+
+def _update_by_values(content: "_Hash", name: str, values: pa.ChunkedArray) -> None:
+    """Add an attribute to a digest by its values, however they are stored."""
+    from neupath.graph.edge_attributes import value_hashes
+
+    kind = values.type
+    if pa.types.is_floating(kind):
+        values = values.cast(pa.float64())
+    elif not any(is_plain(kind) for is_plain in _PLAIN):
+        texts = [None if value is None else str(value) for value in values.to_pylist()]
+        values = pa.chunked_array([pa.array(texts, pa.string())])
+    content.update(name.encode())
+    content.update(np.ascontiguousarray(value_hashes(values)).data)
 
 
 def mix64(value: Any) -> Any:
