@@ -74,9 +74,9 @@ def make_scorer(kind: str) -> Any:
     if source != "labels":
         settings = {"metapath": {"metapath": PATH}, "node_type": {"node_type": "user"}}[source]
         return make_model(kind, dim=4, walks=2, epochs=1, device="cpu", **settings).fit(hin)
-    size = {} if kind == "countpath" else {"dim": 4}
     labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u4", "u5", 0.2)]
-    return make_model(kind, epochs=1, device="cpu", **size).fit(hin, labels)
+    settings = {"pathboost": {"trees": 3}, "countpath": {"epochs": 1}}.get(kind, {"epochs": 1, "dim": 4})
+    return make_model(kind, device="cpu", **settings).fit(hin, labels)
 
 
 def begin_join(folder: Path, name: str) -> None:
