@@ -139,6 +139,7 @@ def test_the_service_lists_and_uses_the_measure(toy: HIN, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("installed")
+@pytest.mark.slow
 def test_a_reader_reads_right_or_says_what_is_wrong(tmp_path: Path) -> None:
     path = tmp_path / "films.GDF"
     path.write_text(GDF, encoding="utf-8")

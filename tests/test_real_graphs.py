@@ -75,6 +75,7 @@ def movie_actor(data: Path) -> csr_array:
 
 
 @pytest.mark.parametrize("path", ["MAM", "MAMAM"])
+@pytest.mark.slow
 def test_imdb_top_20_equals_scipy(data: Path, path: str) -> None:
     """Top 20 of 500 random movies by 2M/(d+d'), best first and ties in node order, ids and scores."""
     a = movie_actor(data)

@@ -158,6 +158,7 @@ def test_examples_stay_examples_through_the_dialogue(
     assert more.read_text().splitlines()[0] == '"query","target"'
 
 
+@pytest.mark.slow
 def test_bad_options(run: Run, pairs: Path) -> None:
     assert "--save-pairs keeps the answers of --ask" in run("infer", "stdlib", pairs, "--save-pairs", "x.csv").err
     assert "--seed is -1" in run("infer", "stdlib", pairs, "--seed", -1).err

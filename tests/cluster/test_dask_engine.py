@@ -47,6 +47,7 @@ def same(scorer, folder: Path, engine: Dask, k: int | None = 5, **options) -> bo
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize("measure", walk_measures())
 @pytest.mark.parametrize("strip", [300, 1200, None])
+@pytest.mark.slow
 def test_any_measure_in_any_strips(weighted: HIN, tmp_path: Path, measure: str, strip: int | None) -> None:
     assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(strip=strip), block=64)
 
@@ -300,6 +301,7 @@ def test_bad_input(run: Run, tmp_path: Path, options: list, message: str) -> Non
         (b"", "no scheduler answers at 'tcp://.*'; start one"),
     ],
 )
+@pytest.mark.slow
 def test_a_server_that_is_no_scheduler_is_refused(tmp_path: Path, monkeypatch, answer: bytes, message: str) -> None:
     class Answer(socketserver.BaseRequestHandler):
         def handle(self) -> None:

@@ -96,12 +96,14 @@ def assert_same_graph(folder: Path, work: Path, most: int, **options) -> None:
 
 @pytest.mark.parametrize("kind", [text_id, number_id, text_of_number])
 @pytest.mark.parametrize("most", [300, 10**6])
+@pytest.mark.slow
 def test_the_graph_equals_that_of_load(tmp_path: Path, kind: Callable[[str, int], object], most: int) -> None:
     assert_same_graph(write_tables(tmp_path / "tables", kind, 3), tmp_path / "work", most)
 
 
 @pytest.mark.parametrize("kind", [text_id, number_id])
 @pytest.mark.parametrize("duplicates", ["count", "drop"])
+@pytest.mark.slow
 def test_node_tables_and_parallel_edges(tmp_path: Path, kind: Callable, duplicates: str) -> None:
     folder = write_tables(tmp_path / "tables", kind, 2)
     order = np.random.default_rng(1).permutation(200)
@@ -168,12 +170,14 @@ def test_tables_without_rows(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize(("measure", "strip"), [*((measure, 400) for measure in walk_measures()), ("pathsim", None)])
+@pytest.mark.slow
 def test_the_result_equals_that_of_one_process(tables: Path, tmp_path: Path, measure: str, strip: int | None) -> None:
     assert same(measure, APVPA, tables, tmp_path, Dask(strip=strip), JoinOptions(5, block=32))
 
 
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize("measure", ["hetesim", "pathcount", "pcrw", "dwpc"])
+@pytest.mark.slow
 def test_targets_of_another_type(tables: Path, tmp_path: Path, measure: str) -> None:
     path = "author-paper-author-paper-venue" if measure == "hetesim" else "author-paper-venue"
     assert same(measure, path, tables, tmp_path, Dask(strip=2000), JoinOptions(5))
@@ -182,6 +186,7 @@ def test_targets_of_another_type(tables: Path, tmp_path: Path, measure: str) -> 
 @pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize("kind", [text_id, number_id])
 @pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.slow
 def test_names_of_node_tables(tmp_path: Path, kind: Callable, parts: int) -> None:
     folder = tmp_path / "tables"
     folder.mkdir()

@@ -58,6 +58,7 @@ def test_a_build_may_get_other_keys_and_its_own() -> None:
     assert (cache.find("a"), cache.find("b")) == ("ba", "b")
 
 
+@pytest.mark.slow
 def test_products_are_cached_per_graph_and_go_with_it() -> None:
     hin = npth.load("toy")
     path = hin.metapath("APVPA")

@@ -135,6 +135,7 @@ def test_a_join_on_the_gpu_is_the_same_to_the_byte(emulated: EmulatedDevice, tmp
 
 
 # ---- What the CPU does instead -------------------------------------------------------------------
+@pytest.mark.slow
 def test_few_queries_stay_on_the_cpu(emulated: EmulatedDevice) -> None:
     factors, rows = symmetric_factors(matrix("ones", 0)), np.arange(FEW)
     emulated.launched.clear()

@@ -189,6 +189,7 @@ def lose_the_checksum(part: Path) -> None:
 
 @pytest.mark.parametrize("damage", [cut_off, drop_a_row, swap_rows, swap_with_another, lose_the_checksum])
 @pytest.mark.parametrize("name", ["a.parquet", "a"])
+@pytest.mark.slow
 def test_damaged_blocks_are_ranked_again(hin: HIN, tmp_path: Path, caplog, damage, name: str) -> None:
     def stop(_: str, done: int, __: int | None) -> None:
         if done >= 800:

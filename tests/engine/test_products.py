@@ -194,6 +194,7 @@ def test_chain_product_starts_where_work_is_least(monkeypatch) -> None:
 
 
 @given(hins_with_path(symmetric=True))
+@pytest.mark.slow
 def test_half_path_times_its_transpose_is_the_path(case) -> None:
     hin, path = case
     factors = products.symmetric_product(hin, path)

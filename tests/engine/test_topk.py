@@ -29,6 +29,7 @@ from tests.graphs import hins_with_path
 
 
 @given(hins_with_path(symmetric=True), st.sampled_from(sorted(MEASURES)), st.integers(1, 7), st.booleans())
+@pytest.mark.slow
 def test_top_k_is_the_head_of_the_sorted_scores(case: tuple[HIN, MetaPath], name: str, k: int, keep: bool) -> None:
     hin, path = case
     scorer = measure_named(name, path).fit(hin)

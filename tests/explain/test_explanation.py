@@ -107,6 +107,7 @@ def test_a_step_over_several_relations_names_those_that_join() -> None:
     assert why.instances[0].weight == 2
 
 
+@pytest.mark.slow
 def test_millions_of_paths_are_counted_not_listed() -> None:
     n = 2000
     nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(np.arange(n))), Nodes("c", pa.array(["hub"]))]

@@ -141,6 +141,7 @@ def test_types_are_told_by_ids_as_they_are_written() -> None:
     assert hin.find_type(["x1"], "the query") == "a"
 
 
+@pytest.mark.slow
 def test_misspelled_names_of_a_real_graph() -> None:
     """A letter is dropped, doubled, or swapped with the next, in turn."""
     hin = load("stdlib")

@@ -27,6 +27,7 @@ def test_finds_by_id_then_by_name() -> None:
 @pytest.mark.parametrize(("few", "listed"), [(1000, 1 << 20), (0, 1 << 20), (0, 0)])
 @settings(max_examples=40)
 @given(st.data())
+@pytest.mark.slow
 def test_hashed_nodes_are_found_as_scanned_ones(few: int, listed: int, data: st.DataObject) -> None:
     """Ids are texts or numbers, names may be ids of other nodes, numbers, or those of several nodes."""
     texts = st.sampled_from(["1", "2", "3", "a", "b", "A", "c", ""])

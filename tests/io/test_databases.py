@@ -180,6 +180,7 @@ insert into "Employee" values (2, 'Edwards', 1);
 """
 
 
+@pytest.mark.slow
 def test_names_keep_their_case(make: Make) -> None:
     hin = npth.load(make(MUSIC))
     assert edges(hin) == {
@@ -424,6 +425,7 @@ def test_sqlite_values_of_any_type(sqlite: Callable[[str], Path]) -> None:
 
 
 # ---- Choosing tables -----------------------------------------------------------------------------
+@pytest.mark.slow
 def test_tables_chooses(make: Make, run: Run) -> None:
     source = make(FORUM)
     hin = npth.load(source, tables="users, posts")
@@ -456,6 +458,7 @@ def test_tables_and_schema_belong_to_databases(tmp_path: Path, run: Run) -> None
         import_store("toy", tmp_path / "store", tables="x")
 
 
+@pytest.mark.slow
 def test_databases_are_imported(make: Make, tmp_path: Path) -> None:
     source = make(FORUM)
     store = import_store(source, tmp_path / "store")
@@ -593,6 +596,7 @@ def test_postgresql_schemas_partitions_and_inheritance(postgres: Server) -> None
 
 
 @pytest.mark.parametrize("script", [SHOP, MUSIC, UNIVERSITY, FORUM])
+@pytest.mark.slow
 def test_other_servers_give_the_same_graph_row_by_row(
     postgres: Server, monkeypatch: pytest.MonkeyPatch, script: str
 ) -> None:

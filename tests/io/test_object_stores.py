@@ -132,6 +132,7 @@ def test_names_that_lead_out_of_the_folder_are_refused() -> None:
         object_stores._find_objects(Store(), "b/x", "s3://b/x")
 
 
+@pytest.mark.slow
 def test_a_store_that_cannot_be_reached_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{_free_port()}")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ann")

@@ -117,6 +117,7 @@ def test_parallel_edges_are_dropped(tmp_path: Path, case: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a_b.csv", "kg.tsv"])
+@pytest.mark.slow
 def test_single_files(tmp_path: Path, name: str) -> None:
     assert_same(write(tmp_path / "g", a_b__csv="a_id,b_id\n1,2\n", kg__tsv=FREEBASE) / name, tmp_path)
 
@@ -350,6 +351,7 @@ def test_a_table_may_be_in_parts(tmp_path: Path) -> None:
 
 # ---- Many relations ------------------------------------------------------------------------------
 @pytest.mark.parametrize("edges_per_transaction", [1 << 18, 10])
+@pytest.mark.slow
 def test_small_relations_share_transactions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edges_per_transaction: int
 ) -> None:

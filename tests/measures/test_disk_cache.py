@@ -53,6 +53,7 @@ def scores(measure: GraphMeasure, hin: HIN) -> tuple[list[list[float]], float]:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.slow
 def test_a_store_opened_again_has_what_was_prepared(store: Store, measure: GraphMeasure, preparations: list) -> None:
     first = scores(measure, store.hin())
     assert preparations
@@ -63,6 +64,7 @@ def test_a_store_opened_again_has_what_was_prepared(store: Store, measure: Graph
 
 
 @pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.slow
 def test_what_does_not_fit_the_graph_is_prepared_again(
     store: Store, measure: GraphMeasure, preparations: list, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def test_ppr_is_that_of_networkx(make) -> None:
 
 @settings(max_examples=40)
 @given(hin=hins())
+@pytest.mark.slow
 def test_ppr_and_rwr_solve_their_equations(hin: HIN) -> None:
     a = whole_adjacency(hin).toarray()
     degrees = np.where(a.sum(axis=0) > 0, a.sum(axis=0), 1.0)
@@ -136,6 +137,7 @@ def simrank(a: np.ndarray, decay: float) -> np.ndarray:
 
 @settings(max_examples=40)
 @given(hin=hins())
+@pytest.mark.slow
 def test_simrank_equals_all_pairs(hin: HIN) -> None:
     own = nodes_of(hin, "b")
     expected = simrank(whole_adjacency(hin).toarray(), 0.8)[np.ix_(own, own)]
@@ -170,6 +172,7 @@ def test_commute_time_is_the_resistance_of_networkx(make) -> None:
 
 @settings(max_examples=60)
 @given(hin=hins())
+@pytest.mark.slow
 def test_commute_time_equals_the_pseudo_inverse(hin: HIN) -> None:
     a = whole_adjacency(hin).toarray()
     inverse = np.linalg.pinv(np.diag(a.sum(axis=1)) - a, hermitian=True)

@@ -36,6 +36,7 @@ def test_search_returns_what_the_library_returns(client: Client) -> None:
     assert table.to_pydict()["id"] == ["Bob", "Mike"]
 
 
+@pytest.mark.slow
 def test_meta_paths_with_conditions_and_weights(client: Client) -> None:
     toy = npth.load("toy")
     text = 'author-paper[id ~ "sigmod"]-venue{SIGMOD}-paper[id ~ "sigmod"]-author'
@@ -83,6 +84,7 @@ def test_sets_exclusions_and_diversity(client: Client) -> None:
         client.search("toy", "Mike", metapath="APVPA", unless="AP")
 
 
+@pytest.mark.slow
 def test_a_join_with_filters_and_a_combination(client: Client, tmp_path: Path) -> None:
     toy = npth.load("toy")
     parts = [

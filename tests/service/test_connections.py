@@ -48,6 +48,7 @@ def test_pipelined_requests_wait_as_bytes(start: Start, monkeypatch: pytest.Monk
     assert served.totals.unparsed == 0
 
 
+@pytest.mark.slow
 def test_few_connections_go_on_in_one_turn_of_the_event_loop(start: Start) -> None:
     running = start()
     kind: Any = running.server.config.http
@@ -130,6 +131,7 @@ def test_clients_that_are_not_let_in_are_refused_once(start: Start) -> None:
     assert [line[-5:] for line in metrics.splitlines() if 'route="other",status="4' in line] == ['1"} 1'] * 3
 
 
+@pytest.mark.slow
 def test_clients_that_never_read_are_closed(start: Start) -> None:
     running = start(seconds=0.5)
     page = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"

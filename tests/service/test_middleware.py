@@ -85,6 +85,7 @@ def test_headers_given_twice_are_refused(running: Running, name: str) -> None:
     assert f"the header '{name}' is given twice".encode() in answer
 
 
+@pytest.mark.slow
 def test_slow_requests_time_out_and_do_not_pile_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start(seconds=0.2, heavy=2)
     over = threading.Event()

@@ -79,6 +79,7 @@ def test_edges_are_added_with_attributes(start: Start, tmp_path: Path) -> None:
     "words",
     ["metapath=APA&measure=pathcount", "measure=ppr&node_type=author", "model=saved", "metapath=AP&measure=hetesim"],
 )
+@pytest.mark.slow
 def test_every_kind_of_search_uses_the_newest_version(live: Running, words: str) -> None:
     url = f"{GRAPH}/search?query=Mike&k=100&{words}"
     before = live.get(url).json()
@@ -138,6 +139,7 @@ def test_graphs_are_listed_as_writable_or_not(live: Running) -> None:
         ("nothing", 404, "no graph 'nothing' is served"),
     ],
 )
+@pytest.mark.slow
 def test_updates_of_a_read_only_graph_are_errors(live: Running, graph: str, status: int, message: str) -> None:
     response = live.post(f"/api/graphs/{graph}/updates", JOIN)
     assert response.status_code == status
@@ -198,6 +200,7 @@ def test_a_model_that_is_removed_leaves_the_cache(live: Running) -> None:
     (f"{SEARCH}&as_of=7", "version 7 is not kept; the store has versions 0 to 0"),
     ("/api/graphs/toy/search?query=Mike&metapath=APA&as_of=0", "as_of is 0, but the graph 'toy' is not a store"),
 ])  # fmt: skip
+@pytest.mark.slow
 def test_a_missing_version_is_an_error(live: Running, url: str, message: str) -> None:
     response = live.get(url)
     assert (response.status_code, response.json()["error"][: len(message)]) == (422, message)
@@ -217,6 +220,7 @@ def test_the_client_updates_and_searches_versions(live: Running) -> None:
             client.update("live", add_nodes=[("author", "Mike")])
 
 
+@pytest.mark.slow
 def test_many_clients_write_while_others_read(live: Running) -> None:
     def write(number: int) -> int:
         with Client(live.url, timeout=PATIENCE) as client:

@@ -45,6 +45,7 @@ def copy_while_open(store: Store, target: Path) -> Path:
 
 # ---- Snapshots -----------------------------------------------------------------------------------
 @pytest.mark.parametrize("file", ["edges-0-indptr.npy", "edges-0-data.npy", "nodes-0.arrow", "manifest.json"])
+@pytest.mark.slow
 def test_a_damaged_snapshot_is_rebuilt(store: Store, file: str, caplog: pytest.LogCaptureFixture) -> None:
     flip_last_byte(store.folder / "snapshot-0" / file)
     assert "the next reading or update rebuilds it" in check(store.folder).problems[0]
@@ -134,6 +135,7 @@ def test_updates_lost_with_the_log_are_noticed(store: Store, tmp_path: Path) -> 
     assert check(folder).version == version + 1
 
 
+@pytest.mark.slow
 def test_a_log_that_cannot_be_read_is_refused_until_its_loss_is_accepted(
     store: Store, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

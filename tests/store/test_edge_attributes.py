@@ -210,6 +210,7 @@ def test_tables_of_edges_have_attributes(folder: Path, tmp_path: Path) -> None:
         (Edge("rates", "u0", "m0", 1.0, {"note": "\ud800"}), "note of .* is a text"),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_bad_attributes_change_nothing(folder: Path, edge: Edge, message: str) -> None:
     good = Edge("rates", "u2", "m1", 1.0, {"rating": 1})
     with open_store(folder) as store, pytest.raises(GraphError, match=message):
@@ -226,6 +227,7 @@ def test_a_store_says_by_its_format_that_edges_have_attributes(folder: Path, tmp
 
 @pytest.mark.parametrize("file", ["edge-rows-0.arrow", "edge-rows-1.arrow"])
 @pytest.mark.parametrize("at", [0.5, None])
+@pytest.mark.slow
 def test_damaged_files_of_attributes_are_rebuilt(folder: Path, file: str, at: float | None) -> None:
     path = folder / "snapshot-0" / file
     content = bytearray(path.read_bytes())

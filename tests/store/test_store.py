@@ -141,6 +141,7 @@ def test_a_store_opens_without_its_snapshot(store: Store) -> None:
         ("UPDATE versions SET version = 5", "versions 0 to 5 should be there, and 1 are"),
     ],
 )
+@pytest.mark.slow
 def test_check_finds_damage(store: Store, damage: str, message: str) -> None:
     connection = connect(store.folder, write=True)
     run(connection, damage)
@@ -213,6 +214,7 @@ def test_a_full_disk_is_an_error_and_loses_nothing(store: Store) -> None:
 
 
 @pytest.mark.parametrize("fails", ["write_snapshot", "rebuild"])
+@pytest.mark.slow
 def test_compacted_changes_are_not_lost_without_a_snapshot(
     store: Store, fails: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

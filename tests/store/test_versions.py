@@ -253,6 +253,7 @@ def test_a_store_held_by_this_process_says_so(store: Store, monkeypatch: pytest.
             other.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
 
 
+@pytest.mark.slow
 def test_two_open_stores_write_in_turn(store: Store) -> None:
     def add(paper: str) -> None:
         with open_store(store.folder) as own:

@@ -385,6 +385,7 @@ def test_ratings_on_another_scale_are_explained(toy: HIN) -> None:
     assert "a pair without paths has the label 1" in explanation.verdict
 
 
+@pytest.mark.slow
 def test_paths_that_count_against_a_pair() -> None:
     shop = shop_graph()
     ids = shop.nodes["user"].ids.to_pylist()[:24]

@@ -42,6 +42,7 @@ def plain(network: BellmanFord, query: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("aggregation", ["logsum", "pna"])
+@pytest.mark.slow
 def test_equals_a_plain_pass(toy: HIN, aggregation: str) -> None:
     torch.manual_seed(2)
     types = ("author", "author")

@@ -79,6 +79,7 @@ def test_scores_and_gradients_equal_the_plain_forward(
     shared=st.booleans(),
     seed=st.integers(0, 1000),
 )
+@pytest.mark.slow
 def test_the_improved_variant_equals_the_plain_forward(
     hin: HIN, types: tuple[str, str], layers: int, channels: int, sees_kinds: bool, shared: bool, seed: int
 ) -> None:

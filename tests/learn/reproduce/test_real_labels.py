@@ -37,6 +37,7 @@ def test_labels_and_tests_share_no_query() -> None:
     assert np.mean(ndcgs) > 0.99
 
 
+@pytest.mark.slow
 def test_every_learner_and_auto_are_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "shop").mkdir()
     monkeypatch.setattr(real_labels, "TASKS", {"items of one tag": ("shop", withhold)})
