@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -23,6 +22,7 @@ from neupath.learn.inference.features import inferred_measures
 from neupath.learn.registry import ARCHITECTURES, Architecture, check_architecture, learning_from
 from neupath.measures import GRAPH_MEASURES, MEASURES
 from tests.command_line import Run
+from tests.walks import hub_scores
 
 ROOT = Path(__file__).parent.parent
 PATH = "author-paper-venue-paper-author"
@@ -71,15 +71,6 @@ def installed(site: Path, fresh: pytest.MonkeyPatch) -> Path:
     return site
 
 
-def dense_scores(hin: HIN) -> np.ndarray:
-    w = np.eye(hin.num_nodes("author"))
-    for step in hin.metapath(PATH).steps[:2]:
-        a = hin.matrix(step.links[0]).toarray()
-        w = w @ (a / np.sqrt(np.maximum(a.sum(axis=0), 1e-300)))
-    m = w @ w.T
-    return 2 * m / (np.diag(m)[:, None] + np.diag(m))
-
-
 @pytest.mark.slow
 def test_a_process_of_its_own_knows_the_measure_and_the_reader(site: Path, tmp_path: Path) -> None:
     (tmp_path / "films.gdf").write_text(GDF, encoding="utf-8")
@@ -98,7 +89,7 @@ def test_a_process_of_its_own_knows_the_measure_and_the_reader(site: Path, tmp_p
 @pytest.mark.usefixtures("installed")
 def test_search_explain_join_and_infer_know_the_measure(toy: HIN, run: Run, tmp_path: Path) -> None:
     assert doctest.testmod(import_module("neupath_example.hubsim")) == (0, 2)
-    expected = dense_scores(toy)
+    expected = hub_scores(toy, PATH)
     ends = toy.row("author", "Mike"), toy.row("author", "Mary")
     found = json.loads(run("search", "toy", "Mike", "-p", PATH, "-m", "HubSim", "--json").out)
     assert {hit["id"]: hit["score"] for hit in found["hits"]}["Mary"] == pytest.approx(expected[ends])
@@ -133,7 +124,9 @@ def test_the_service_lists_and_uses_the_measure(toy: HIN, tmp_path: Path) -> Non
         question = {"query": "Mike", "metapath": PATH, "measure": "hubsim"}
         answer = running.get("/api/graphs/toy/search", params=question).json()
         scores = {hit["id"]: hit["score"] for hit in answer["hits"]}
-        assert scores["Mary"] == pytest.approx(dense_scores(toy)[toy.row("author", "Mike"), toy.row("author", "Mary")])
+        assert scores["Mary"] == pytest.approx(
+            hub_scores(toy, PATH)[toy.row("author", "Mike"), toy.row("author", "Mary")]
+        )
     finally:
         running.stop()
 

@@ -301,3 +301,14 @@ def set_score(walker: Walker, measure: str, members: dict[int, float], y: int) -
         "joinsim": sqrt(dx * dy), "hetesim": sqrt(dx * dy),
     }  # fmt: skip
     return m / below[measure] if below[measure] > 0 else 0.0
+
+
+def hub_scores(hin: HIN, path: str) -> np.ndarray:
+    """Return HubSim, a measure that tests and the example of a plug-in add: PathSim with hubs of each step damped."""
+    half = hin.metapath(path).steps
+    w = np.eye(hin.num_nodes(hin.metapath(path).source))
+    for step in half[: len(half) // 2]:
+        a = hin.matrix(step.links[0]).toarray()
+        w = w @ (a / np.sqrt(np.maximum(a.sum(axis=0), 1e-300)))
+    m = w @ w.T
+    return 2 * m / (np.diag(m)[:, None] + np.diag(m))

@@ -16,6 +16,7 @@ from neupath.live import LiveGraph
 from neupath.measures import MEASURES, Combination, Part, PathMeasure
 from neupath.measures.path_measure import Leg, reversed_legs
 from tests.live.comparison import rebuilt, set_edges
+from tests.walks import hub_scores
 
 PATH = "author-paper-venue-paper-author"
 
@@ -37,19 +38,10 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(MEASURES, HubSim.name, HubSim)
 
 
-def dense_scores(hin: HIN) -> np.ndarray:
-    w = np.eye(hin.num_nodes("author"))
-    for step in hin.metapath(PATH).steps[:2]:
-        a = hin.matrix(step.links[0]).toarray()
-        w = w @ (a / np.sqrt(np.maximum(a.sum(axis=0), 1e-300)))
-    m = w @ w.T
-    return 2 * m / (np.diag(m)[:, None] + np.diag(m))
-
-
 def test_search_follows_the_formula(toy: HIN, tmp_path: Path) -> None:
     scorer = make_scorer(toy, metapath=PATH, measure="hubsim")
     rows = np.arange(toy.num_nodes("author"))
-    np.testing.assert_allclose(scorer.score_rows(rows), dense_scores(toy), atol=1e-12)
+    np.testing.assert_allclose(scorer.score_rows(rows), hub_scores(toy, PATH), atol=1e-12)
     loaded = npth.load_scorer(scorer.save(tmp_path), toy)
     assert loaded.top_k("Mike", k=3) == scorer.top_k("Mike", k=3)
     assert choose_measure(toy.schema, metapath=PATH, measure="HubSim").name == "hubsim"
@@ -68,7 +60,7 @@ def test_the_command_line_searches_by_it(toy: HIN, capsys: pytest.CaptureFixture
 
 def test_join_writes_its_scores(toy: HIN, tmp_path: Path) -> None:
     npth.join(toy, HubSim(PATH).fit(toy), tmp_path / "pairs.parquet", k=4)
-    expected = dense_scores(toy)
+    expected = hub_scores(toy, PATH)
     for row in pq.read_table(tmp_path / "pairs.parquet").to_pylist():
         ends = toy.row("author", row["query"]), toy.row("author", row["target"])
         assert row["score"] == pytest.approx(expected[ends], abs=1e-12)
@@ -77,7 +69,7 @@ def test_join_writes_its_scores(toy: HIN, tmp_path: Path) -> None:
 def test_explain_splits_its_scores(toy: HIN) -> None:
     explanation = npth.explain(toy, PATH, "Mike", "Mary", measure="hubsim", limit=1000)
     ends = toy.row("author", "Mike"), toy.row("author", "Mary")
-    assert explanation.score == pytest.approx(dense_scores(toy)[ends])
+    assert explanation.score == pytest.approx(hub_scores(toy, PATH)[ends])
     assert sum(instance.share for instance in explanation.instances) == pytest.approx(explanation.score)
 
 
@@ -100,7 +92,7 @@ def test_a_combination_mixes_it(toy: HIN) -> None:
 
 @pytest.mark.parametrize("measures", [None, ["hubsim"], ["pathsim", "hubsim"]])
 def test_inference_finds_it(toy: HIN, measures: list[str] | None) -> None:
-    authors, scores = toy.nodes["author"].ids.to_pylist(), dense_scores(toy)
+    authors, scores = toy.nodes["author"].ids.to_pylist(), hub_scores(toy, PATH)
     labels = [(authors[q], authors[t], scores[q, t]) for q in range(len(authors)) for t in range(q)]
     inferred = npth.infer(toy, labels, max_length=4, measures=measures)
     assert (inferred.measure, [part.metapath for part in inferred.parts]) == ("hubsim", [PATH])

@@ -199,15 +199,15 @@ def test_tables_of_edges_have_attributes(folder: Path, tmp_path: Path) -> None:
          r"did you mean 'rating'"),
         (Edge("sees", "u0", "m0", 1.0, {"wieght": "2"}), r"'user -sees-> movie' have no attribute 'wieght' \(they have "
          r"none\); did you mean 'weight'"),
-        (Edge("rates", "u0", "m0", 1.0, {"rating": "good"}), "the attribute rating of 'user -rates-> movie' is a "
-         "number, and 'good' is none"),
-        (Edge("rates", "u0", "m0", 1.0, {"count": 1.5}), "count of .* is an integer, and 1.5 is none"),
-        (Edge("rates", "u0", "m0", 1.0, {"count": True}), "count of .* is an integer, and True is none"),
-        (Edge("rates", "u0", "m0", 1.0, {"rating": float("nan")}), "rating of .* is a number, and nan is none"),
-        (Edge("rates", "u0", "m0", 1.0, {"day": "2020-02-31"}), "day of .* is a date, and '2020-02-31' is none"),
-        (Edge("rates", "u0", "m0", 1.0, {"at": 12}), "at of .* is a time, and 12 is none"),
-        (Edge("rates", "u0", "m0", 1.0, {"note": ["x"]}), "note of .* is a text"),
-        (Edge("rates", "u0", "m0", 1.0, {"note": "\ud800"}), "note of .* is a text"),
+        (Edge("rates", "u0", "m0", 1.0, {"rating": "good"}), "the attribute rating of 'user -rates-> movie' must "
+         "be a number, not 'good'"),
+        (Edge("rates", "u0", "m0", 1.0, {"count": 1.5}), "count of .* must be an integer, not 1.5"),
+        (Edge("rates", "u0", "m0", 1.0, {"count": True}), "count of .* must be an integer, not True"),
+        (Edge("rates", "u0", "m0", 1.0, {"rating": float("nan")}), "rating of .* must be a number, not nan"),
+        (Edge("rates", "u0", "m0", 1.0, {"day": "2020-02-31"}), "day of .* must be a date, not '2020-02-31'"),
+        (Edge("rates", "u0", "m0", 1.0, {"at": 12}), "at of .* must be a time, not 12"),
+        (Edge("rates", "u0", "m0", 1.0, {"note": ["x"]}), "note of .* must be a text"),
+        (Edge("rates", "u0", "m0", 1.0, {"note": "\ud800"}), "note of .* must be a text"),
     ],
 )  # fmt: skip
 @pytest.mark.slow

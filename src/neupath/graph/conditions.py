@@ -801,7 +801,7 @@ class Reader:
         return True
 
     def quoted(self) -> str | None:
-        """Read a text in quotes; None if there is none here."""
+        """Read a text in quotes; None if no quote stands here."""
         mark = self.here()
         if mark not in ("'", '"'):
             return None

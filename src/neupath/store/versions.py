@@ -654,8 +654,8 @@ class Validator:
                 row[column] = attribute_value(value, attribute.type)
             except (pa.ArrowException, UnicodeError, OverflowError, ValueError):
                 kind = {"integer": "an integer"}.get(word := kind_of(attribute.type), f"a {word}")
-                what = f"the attribute {attribute.name} of '{relation}' is {kind}"
-                self._problem(place, f"{what}, and {_shown(value)} is none")
+                what = f"the attribute {attribute.name} of '{relation}' must be {kind}"
+                self._problem(place, f"{what}, not {_shown(value)}")
         self._new_rows.setdefault(number, []).append(row)
 
     def _remove_edge(self, place: str, edge: Edge) -> None:
