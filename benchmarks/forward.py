@@ -155,15 +155,15 @@ def pooling_time(hin: HIN, path: str, layers: int, paths: int) -> None:
     teacher = npth.PathSim(path).fit(hin)
     split = split_queries(hin, teacher.source_type)
     times: dict[bool, list[float]] = {True: [], False: []}
-    has_triton = neupath_module._has_triton
+    has_triton = vars(neupath_module)["has_triton"]
     for _ in range(3):
         for with_triton in (True, False):
-            neupath_module._has_triton = lambda known=with_triton: known  # type: ignore[assignment]
+            vars(neupath_module)["has_triton"] = lambda known=with_triton: known
             settings: Any = {"epochs": 10, "learning_rate": 1e-3, "variant": "paper", "device": "cuda"}
             model = npth.NeuPath(layers=layers, paths=paths, **settings)
             model.fit(hin, teacher=teacher, queries=split.train, validation=split.validation)
             times[with_triton].append(sum(epoch.seconds for epoch in model.log_))
-    neupath_module._has_triton = has_triton
+    vars(neupath_module)["has_triton"] = has_triton
     triton, torch_alone = (median(times[kind]) for kind in (True, False))
     print(f"10 epochs of {path} on CUDA: {triton:.1f} s with the Triton kernel, {torch_alone:.1f} s with torch alone")
 

@@ -1,6 +1,6 @@
 """Baselines that give each node a vector, against dense formulas."""
 
-import sys
+from copy import deepcopy
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,8 @@ import torch
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, PathSim, Relation
 from neupath.learn.attributes import node_features
+from neupath.learn.models.flat_graph import GraphTensors, RowIndex, edge_kinds
+from neupath.learn.models.metapath_gnns import HANLayer
 from neupath.learn.registry import make_model
 from tests.learn.models.small_graphs import dense_kinds, users
 
@@ -63,6 +65,105 @@ def test_vectors_follow_the_formula(formula, toy: HIN) -> None:
     for number, layer in enumerate(network.encoder.layers):
         h = formula(layer, np.maximum(h, 0) if number else h, kinds)
     np.testing.assert_allclose(network.represent().detach(), h[network.rows], atol=1e-4)
+
+
+# ---- Against torch_geometric ---------------------------------------------------------------------
+def tangled() -> HIN:
+    """Parallel edges of two kinds, edges of a node to itself, nodes without edges, a type that no edge leads to."""
+    rng = np.random.default_rng(0)
+    a, b, c = (Nodes(name, pa.array([f"{name}{i}" for i in range(count)])) for name, count in zip("abc", (9, 7, 3)))
+    ends = rng.integers(0, 6, (2, 14))
+    return HIN.build(
+        [a, b, c],
+        [
+            Edges(Relation("a", "likes", "b"), *ends),
+            Edges(Relation("a", "owns", "b"), *ends),
+            Edges(Relation("a", "knows", "a"), *np.append(rng.integers(0, 8, (2, 9)), [[1], [1]], axis=1)),
+        ],
+    )
+
+
+PYG_LAYERS = {
+    "gcn": lambda nn, dim, _: nn.GCNConv(dim, dim),
+    "gat": lambda nn, dim, _: nn.GATConv(dim, dim // 4, 4),
+    "sage": lambda nn, dim, _: nn.SAGEConv(dim, dim),
+    "gin": lambda nn, dim, layer: nn.GINConv(deepcopy(layer.nn), train_eps=True),
+    "rgcn": lambda nn, dim, layer: nn.RGCNConv(dim, dim, len(layer.weight)),
+}
+
+
+@pytest.mark.parametrize("name", PYG_LAYERS)
+def test_layers_equal_those_of_torch_geometric(name: str) -> None:
+    """With the same weights, which have the same names; results and gradients."""
+    layers = pytest.importorskip("torch_geometric.nn")
+    graph = GraphTensors.of(tangled(), torch.device("cpu"))
+    torch.manual_seed(1)
+    ours = make_model(name, dim=8, layers=1, device="cpu")._make_encoder(graph).layers[0]
+    theirs = PYG_LAYERS[name](layers, 8, ours)
+    theirs.load_state_dict(ours.state_dict())
+    inputs = [torch.randn(graph.numbering.total, 8, requires_grad=True) for _ in range(1)] * 2
+    kinds = [graph.kinds] if name == "rgcn" else []
+    results = ours(inputs[0]), theirs(inputs[1], graph.edges, *kinds)
+    torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
+    direction = torch.randn_like(results[0])
+    gradients = [torch.autograd.grad(result, inputs[0], direction)[0] for result in results]
+    torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
+
+
+def test_hgt_equals_that_of_torch_geometric() -> None:
+    layers = pytest.importorskip("torch_geometric.nn")
+    graph = GraphTensors.of(tangled(), torch.device("cpu"))
+    types, kinds = graph.schema.node_types, edge_kinds(graph.schema)
+    torch.manual_seed(1)
+    ours = make_model("hgt", dim=8, layers=1, device="cpu")._make_encoder(graph).layers[0]
+    for parameter in (ours.prior, ours.skip):
+        torch.nn.init.normal_(parameter)
+    names = [(link.source, f"{number}", link.target) for number, link in enumerate(kinds)]
+    theirs = layers.HGTConv(8, 8, (list(types), names), heads=4)
+    numbering = graph.numbering
+    edges = {
+        name: graph.edges[:, graph.kinds == number]
+        - torch.tensor([[numbering.first(name[0])], [numbering.first(name[2])]])
+        for number, name in enumerate(names)
+    }
+    x = torch.randn(numbering.total, 8)
+    with torch.no_grad():
+        theirs(graph.by_type(x), edges)  # makes its weights
+        for number, name in enumerate(types):
+            parts = ours.key, ours.query, ours.value
+            theirs.kqv_lin.lins[name].weight.copy_(torch.cat([part.weight[number].T for part in parts]))
+            theirs.kqv_lin.lins[name].bias.copy_(torch.cat([part.bias[number] for part in parts]))
+            theirs.out_lin.lins[name].weight.copy_(ours.out.weight[number].T)
+            theirs.out_lin.lins[name].bias.copy_(ours.out.bias[number])
+            theirs.skip[name].copy_(ours.skip[number])
+        for rel, own in ((theirs.k_rel, ours.key_of_kind), (theirs.v_rel, ours.value_of_kind)):
+            rel.weight.copy_(own.transpose(0, 1).flatten(0, 1))  # by head, then by kind
+        for number, name in enumerate(names):
+            theirs.p_rel["__".join(name)].copy_(ours.prior[number])
+        expected = theirs(graph.by_type(x), edges)
+        for name, own in graph.by_type(x).items():
+            result = ours(x)[numbering.rows(name)]
+            torch.testing.assert_close(result, own if expected.get(name) is None else expected[name])
+
+
+def test_han_equals_that_of_torch_geometric() -> None:
+    layers = pytest.importorskip("torch_geometric.nn")
+    torch.manual_seed(1)
+    ends = [torch.randint(0, 9, (2, count)) for count in (20, 12)]
+    indices = [(RowIndex(sources, 9), RowIndex(targets, 9)) for sources, targets in ends]
+    ours = HANLayer(8, slice(2, 11), indices)
+    names = [("a", "0", "a"), ("a", "1", "a")]
+    theirs = layers.HANConv(8, 8, (["a"], names), heads=4)
+    with torch.no_grad():
+        theirs.proj["a"].load_state_dict(ours.project.state_dict())
+        theirs.k_lin.load_state_dict(ours.weigh.state_dict())
+        theirs.q.copy_(ours.preference)
+        for number, name in enumerate(names):
+            theirs.lin_src["__".join(name)].copy_(ours.source[number])
+            theirs.lin_dst["__".join(name)].copy_(ours.target[number])
+        x = torch.randn(12, 8)
+        expected = theirs({"a": x[2:11]}, dict(zip(names, ends, strict=True)))["a"]
+        torch.testing.assert_close(ours(x), torch.cat([x[:2], expected, x[11:]]))
 
 
 def test_lightgcn_follows_the_formula(toy: HIN) -> None:
@@ -183,10 +284,3 @@ def test_features_of_a_node_do_not_depend_on_other_categories_and_missing_values
 def test_models_without_node_features_refuse_attributes() -> None:
     with pytest.raises(NeuPathError, match="a neupath model has no attributes"):
         make_model("neupath", attributes=True)
-
-
-def test_without_torch_geometric(toy: HIN, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch_geometric", None)
-    with pytest.raises(NeuPathError, match=r"needs torch_geometric, which is not installed; run: pip install"):
-        make_model("gcn", dim=4, device="cpu").fit(toy, LABELS)
-    make_model("gtn", dim=4, epochs=1, device="cpu").fit(toy, LABELS)

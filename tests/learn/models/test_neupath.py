@@ -226,7 +226,7 @@ def test_winners_are_the_first_of_the_sorted_candidates(hin, slots: int, seed: i
 @given(hin=hins(), slots=st.integers(1, 4), seed=st.integers(0, 1000))
 def test_the_cuda_kernel_agrees_to_the_last_index(hin, slots: int, seed: int) -> None:
     pytest.importorskip("triton", reason="Triton is not installed; install a CUDA build of torch")
-    from neupath.learn.models.tmax_cuda import find_tmax_cuda
+    from neupath.learn.models.cuda_kernels import find_tmax_cuda
 
     stage = stage_of(hin, slots)
     if stage is None:

@@ -10,11 +10,12 @@ import pytest
 
 pytest.importorskip("torch")
 
+import torch
 
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.learn.models.training import CHECKPOINT, LOG
-from neupath.learn.registry import learning_from, make_model
+from neupath.learn.registry import ARCHITECTURES, learning_from, make_model
 from tests.command_line import Run
 from tests.learn.models.small_graphs import users
 from tests.patience import wait_until
@@ -102,3 +103,17 @@ def test_a_killed_command_goes_on_where_it_was(run: Run, tmp_path: Path) -> None
         [json.loads(line)["validation_rmse"] for line in (f / LOG).read_text().splitlines()] for f in (whole, killed)
     ]
     assert logs[0] == logs[1]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device; run the tests on a machine with one")
+@pytest.mark.parametrize("name", [*learning_from("labels", baseline=True), "neupath"])
+def test_recorded_steps_end_the_same_as_launched_ones(
+    name: str, hin: HIN, teacher: npth.PathSim, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fit() -> np.ndarray:
+        model = make_model(name, dim=16, layers=2, epochs=5, batch_size=5, device="cuda")
+        return model.fit(hin, teacher=teacher, queries=users(20), validation=users(20, 30)).scores("u1")
+
+    recorded = fit()
+    monkeypatch.setattr(ARCHITECTURES[name].import_class(), "records_steps", False)
+    np.testing.assert_array_equal(fit(), recorded)

@@ -1,15 +1,14 @@
 """EmbeddingBaseline: models that map each node to a vector and score a pair by the cosine of its two vectors."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Unpack
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from neupath.errors import MissingExtraError
 from neupath.graph.hin import HIN
 from neupath.learn.attributes import node_features
 from neupath.learn.models.flat_graph import GraphTensors
@@ -102,53 +101,27 @@ class EmbeddingNetwork(PairNetwork):
         return torch.stack(scores) if scores else h.new_zeros(0, len(h))
 
 
-# ---- Layers of torch_geometric -------------------------------------------------------------------
-def geometric() -> Any:
-    """Return `torch_geometric.nn`, imported on first use."""
-    try:
-        from torch_geometric import nn as layers
-    except ImportError as error:
-        raise MissingExtraError("torch_geometric", "neupath[learn]") from error
-    return layers
-
-
+# ---- Layers --------------------------------------------------------------------------------------
 def num_heads(dim: int) -> int:
     """Return the number of attention heads: 4 if the width divides evenly, else 1."""
     return 4 if dim % 4 == 0 else 1
 
 
+def glorot(weight: Tensor) -> None:
+    """Draw weights uniformly, within √6 / √(rows + columns) of 0 (Glorot, Bengio, AISTATS 2010)."""
+    bound = (6 / (weight.shape[-2] + weight.shape[-1])) ** 0.5
+    nn.init.uniform_(weight, -bound, bound)
+
+
 class LayerStack(nn.Module):
     """Layers over the same graph, one after the other, with a ReLU between them."""
 
-    def __init__(self, layers: Sequence[nn.Module], call: Callable[[nn.Module, Tensor], Tensor]) -> None:
+    def __init__(self, layers: Iterable[nn.Module]) -> None:
         super().__init__()
-        self.layers, self.call = nn.ModuleList(layers), call
-        for layer in layers:
-            if hasattr(layer, "aggr_module"):
-                layer.aggr_module = EdgeSum(is_mean="Mean" in type(layer.aggr_module).__name__)
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, x: Tensor) -> Tensor:
         h = x
         for number, layer in enumerate(self.layers):
-            h = self.call(layer, h if number == 0 else h.relu())
+            h = layer(h if number == 0 else h.relu())
         return h
-
-
-class EdgeSum(nn.Module):
-    """Sum or mean of the messages to each node, in place of torch_geometric's aggregations.
-
-    For reproducible sums these sort every number of every message, which takes a hundred times as long.
-    """
-
-    def __init__(self, is_mean: bool) -> None:
-        super().__init__()
-        self.is_mean = is_mean
-
-    def forward(self, messages: Tensor, index: Tensor, dim_size: int | None = None, **_: Any) -> Tensor:
-        """Return what each node receives; shapes (edges, ...) and (nodes, ...)."""
-        count = int(index.max()) + 1 if dim_size is None else dim_size
-        total = messages.new_zeros(count, *messages.shape[1:]).index_add(0, index, messages)
-        if not self.is_mean:
-            return total
-        degrees = torch.bincount(index, minlength=count).clamp(min=1)
-        return total / degrees.view(-1, *(1 for _ in messages.shape[1:]))

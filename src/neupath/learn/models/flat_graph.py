@@ -1,9 +1,11 @@
 """A typed graph as models see it: all nodes in one numbering, every edge in both directions, no edge weights."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 import torch
@@ -89,8 +91,183 @@ def over_all_nodes(matrix: Csr, source: str, target: str, numbering: NodeNumberi
 
 
 # ---- In torch ------------------------------------------------------------------------------------
+# On CUDA, torch adds up in any order, or sorts every number first. Here the entries of a row are added up from its first
+# to its last, in chunks: a hub of thousands of edges would keep one thread busy while all others wait. On the CPU,
+# torch's sums have a fixed order.
+_CHUNK = 32
 _MAX_ENTRIES = 1 << 28
 """Numbers held at once while rows are added up, to bound memory."""
+
+
+class RowIndex:
+    """The row that each of E entries belongs to: takes a row for each entry, and adds entries up by row.
+
+    Each is the other's gradient.
+
+    >>> index = RowIndex(torch.tensor([0, 2, 0]), 3)
+    >>> index.take(torch.tensor([[1.0], [2.0], [3.0]])).flatten().tolist()
+    [1.0, 3.0, 1.0]
+    >>> index.add_up(torch.tensor([[1.0], [2.0], [3.0]])).flatten().tolist()
+    [4.0, 0.0, 2.0]
+    """
+
+    def __init__(self, rows: Tensor, count: int) -> None:
+        self.rows, self.count = rows, count
+        is_sorted = bool((rows[1:] >= rows[:-1]).all())
+        self.order = None if is_sorted else torch.argsort(rows, stable=True)
+        self.sizes = torch.bincount(rows, minlength=count)
+        self.chunks = _chunk_offsets(self.sizes)
+
+    def take(self, x: Tensor) -> Tensor:
+        """Return the row of each entry; (rows, ...) to (E, ...)."""
+        taken: Tensor = _Take.apply(x, self)  # type: ignore[no-untyped-call]
+        return taken
+
+    def add_up(self, entries: Tensor) -> Tensor:
+        """Return the sum of the entries of each row; (E, ...) to (rows, ...)."""
+        summed: Tensor = _AddUp.apply(entries, self)  # type: ignore[no-untyped-call]
+        return summed
+
+    def softmax(self, logits: Tensor) -> Tensor:
+        """Return the softmax over the entries of each row; shape (E, ...)."""
+        weights = (logits - self.largest(logits.detach())[self.rows]).exp()
+        return weights / self.take(self.add_up(weights))
+
+    def largest(self, entries: Tensor) -> Tensor:
+        """Return the largest entry of each row, without gradients; (E, ...) to (rows, ...)."""
+        largest = entries if self.order is None else entries[self.order]
+        for offsets in self.chunks:
+            largest = torch.segment_reduce(largest, "max", offsets=offsets, axis=0, unsafe=True)
+        return largest
+
+
+class _Take(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, index: RowIndex) -> Tensor:
+        ctx.index = index
+        return x[index.rows]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return _add_entries(grads[0], ctx.index), None
+
+
+class _AddUp(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, entries: Tensor, index: RowIndex) -> Tensor:
+        ctx.index = index
+        return _add_entries(entries, index)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return grads[0][ctx.index.rows], None
+
+
+def _add_entries(entries: Tensor, index: RowIndex) -> Tensor:
+    if not entries.is_cuda:
+        return entries.new_zeros(index.count, *entries.shape[1:]).index_add(0, index.rows, entries)
+    return add_in_chunks(entries if index.order is None else entries[index.order], index.chunks)
+
+
+def _chunk_offsets(sizes: Tensor) -> list[Tensor]:
+    """Return where each chunk of the entries begins and ends, then each chunk of these chunks, until a row is one.
+
+    >>> [offsets.tolist() for offsets in _chunk_offsets(torch.tensor([70, 0, 1]))]
+    [[0, 32, 64, 70, 71], [0, 3, 3, 4]]
+    """
+    levels = []
+    while len(sizes) and int(sizes.max()) > _CHUNK:
+        chunks = (sizes + _CHUNK - 1) // _CHUNK
+        lengths = sizes.new_full((int(chunks.sum()),), _CHUNK)
+        last = (chunks.cumsum(0) - 1)[chunks > 0]
+        lengths[last] = (sizes - (chunks - 1) * _CHUNK)[chunks > 0]
+        levels.append(_offsets(lengths))
+        sizes = chunks
+    return [*levels, _offsets(sizes)]
+
+
+def _offsets(sizes: Tensor) -> Tensor:
+    return torch.cat([sizes.new_zeros(1), sizes.cumsum(0)])
+
+
+def add_in_chunks(entries: Tensor, chunks: Sequence[Tensor]) -> Tensor:
+    """Return the sum of each row's entries, which are sorted by row; (E, ...) to (rows, ...)."""
+    summed = entries
+    for offsets in chunks:
+        summed = torch.segment_reduce(summed, "sum", offsets=offsets, axis=0, unsafe=True)
+    return summed
+
+
+class Adjacency:
+    """A sparse matrix of ones (targets, sources), which adds up the rows of a dense one, with gradients."""
+
+    def __init__(self, sources: Tensor, targets: Tensor, shape: tuple[int, int]) -> None:
+        self.shape, self.degrees = shape, torch.bincount(targets, minlength=shape[0])
+        self._ways = (_SumOfRows(targets, sources, shape), _SumOfRows(sources, targets, shape[::-1]))
+
+    def sum(self, x: Tensor) -> Tensor:
+        """Return the sum over the sources of each target; (sources, ...) to (targets, ...)."""
+        summed: Tensor = _SparseProduct.apply(x.flatten(1), self._ways)  # type: ignore[no-untyped-call]
+        return summed.view(-1, *x.shape[1:])
+
+    def mean(self, x: Tensor) -> Tensor:
+        """Return the mean over the sources of each target, 0 where there are none; (sources, d) to (targets, d)."""
+        return self.sum(x) / self.degrees.clamp(min=1)[:, None]
+
+
+class _SparseProduct(torch.autograd.Function):
+    """Both directions are sums of rows; the matrix gets no gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, ways: "tuple[_SumOfRows, _SumOfRows]") -> Tensor:
+        ctx.back = ways[1]
+        return ways[0].of(x)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        return ctx.back.of(grads[0]), None
+
+
+class _SumOfRows:
+    """A sparse matrix of ones in one direction."""
+
+    def __init__(self, rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> None:
+        order = torch.argsort(rows * shape[1] + columns, stable=True)
+        self.rows, self.columns, self.shape = rows[order], columns[order], shape
+        self.chunks = _chunk_offsets(torch.bincount(rows, minlength=shape[0]))
+
+    @cached_property
+    def matrix(self) -> Tensor:
+        """The matrix in CSR format, where parallel edges are one entry."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # only products are used
+            warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")  # enabled here
+            places, ones = torch.stack([self.rows, self.columns]), torch.ones(len(self.rows), device=self.rows.device)
+            entries = torch.sparse_coo_tensor(places, ones, self.shape, check_invariants=True)
+            return entries.coalesce().to_sparse_csr()
+
+    def of(self, x: Tensor) -> Tensor:
+        """Return the product with a dense matrix; (columns, d) to (rows, d)."""
+        if not x.is_cuda:
+            return self.matrix @ x
+        if has_triton():
+            from neupath.learn.models.cuda_kernels import add_rows
+
+            return add_in_chunks(add_rows(x, self.columns, self.chunks[0]), self.chunks[1:])
+        return self.add_gathered(x)
+
+    def add_gathered(self, x: Tensor) -> Tensor:
+        """Return the same product by taking the rows of all entries, a slice of columns at a time."""
+        step = max(1, _MAX_ENTRIES // max(1, len(self.columns)))
+        starts = range(0, max(1, x.shape[1]), step)
+        parts = [add_in_chunks(x[:, start : start + step][self.columns], self.chunks) for start in starts]
+        return torch.cat(parts, dim=1)
+
+
+@cache
+def has_triton() -> bool:
+    """Return whether kernels can be compiled by Triton, which comes with torch for CUDA."""
+    return find_spec("triton") is not None
 
 
 @dataclass(frozen=True)
@@ -116,14 +293,27 @@ class GraphTensors:
         return {name: x[self.numbering.rows(name)] for name in self.schema.node_types}
 
     @cached_property
-    def blocks(self) -> list[tuple[Link, Tensor, Tensor]]:
-        """Each kind of edge with its matrix (targets, sources) between two node types, and the transposed matrix."""
+    def adjacency(self) -> Adjacency:
+        """All edges, whatever their kind."""
+        return Adjacency(self.edges[0], self.edges[1], (self.numbering.total, self.numbering.total))
+
+    @cached_property
+    def edges_with_loops(self) -> Tensor:
+        """All edges between different nodes and one from each node to itself, by the node they lead to; (2, E')."""
+        between = self.edges[:, self.edges[0] != self.edges[1]]
+        loops = torch.arange(self.numbering.total, device=self.edges.device).expand(2, -1)
+        edges = torch.cat([between, loops], dim=1)
+        return edges[:, torch.argsort(edges[1], stable=True)]
+
+    @cached_property
+    def blocks(self) -> list[tuple[Link, Adjacency]]:
+        """Each kind of edge with its matrix between two node types."""
         blocks = []
-        for link, (sources, targets) in zip(edge_kinds(self.schema), self.edges_by_kind().values(), strict=True):
+        for kind, link in enumerate(edge_kinds(self.schema)):
             here, there = self.numbering.rows(link.source), self.numbering.rows(link.target)
+            sources, targets = self.edges[:, self.kinds == kind]
             shape = (there.stop - there.start, here.stop - here.start)
-            matrices = _csr_of_ones(targets, sources, shape), _csr_of_ones(sources, targets, shape[::-1])
-            blocks.append((link, *matrices))
+            blocks.append((link, Adjacency(sources - here.start, targets - there.start, shape)))
         return blocks
 
     def spread(self, h: Tensor, weights: Tensor) -> Tensor:
@@ -132,57 +322,7 @@ class GraphTensors:
         `weights[φ]` is a number, or whatever can be multiplied with the h of one node.
         """
         received = {name: torch.zeros_like(part) for name, part in self.by_type(h).items()}
-        for weight, (link, matrix, transposed) in zip(weights, self.blocks, strict=True):
-            sent = h[self.numbering.rows(link.source)]
-            summed: Tensor = _SparseProduct.apply(matrix, transposed, sent.flatten(1))  # type: ignore[no-untyped-call]
-            received[link.target] = received[link.target] + summed.view(-1, *h.shape[1:]) * weight
+        for weight, (link, matrix) in zip(weights, self.blocks, strict=True):
+            summed = matrix.sum(h[self.numbering.rows(link.source)])
+            received[link.target] = received[link.target] + summed * weight
         return torch.cat(list(received.values()))
-
-    def edges_by_kind(self) -> dict[tuple[str, str, str], Tensor]:
-        """Return the edges of each kind as torch_geometric wants them: rows within their types; shape (2, edges)."""
-        edges = {}
-        for kind, link in enumerate(edge_kinds(self.schema)):
-            first = torch.tensor([[self.numbering.first(link.source)], [self.numbering.first(link.target)]])
-            key = (link.source, f"{kind}", link.target)
-            edges[key] = self.edges[:, self.kinds == kind] - first.to(self.edges.device)
-        return edges
-
-
-def _csr_of_ones(rows: Tensor, columns: Tensor, shape: tuple[int, int]) -> Tensor:
-    order = torch.argsort(rows, stable=True)
-    counts = torch.bincount(rows, minlength=shape[0])
-    indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")  # only products are used
-        warnings.filterwarnings("ignore", "Sparse invariant checks are implicitly disabled")  # they are enabled here
-        ones = torch.ones(len(columns), device=columns.device)
-        return torch.sparse_csr_tensor(indptr, columns[order], ones, shape, check_invariants=True)
-
-
-class _SparseProduct(torch.autograd.Function):
-    """Sparse times dense, both of whose directions are sparse products; the sparse matrix gets no gradient."""
-
-    @staticmethod
-    def forward(ctx: object, matrix: Tensor, transposed: Tensor, x: Tensor) -> Tensor:
-        ctx.transposed = transposed  # type: ignore[attr-defined]
-        return _multiply(matrix, x)
-
-    @staticmethod
-    def backward(ctx: object, *grads: Tensor) -> tuple[None, None, Tensor]:
-        return None, None, _multiply(ctx.transposed, grads[0])  # type: ignore[attr-defined]
-
-
-def _multiply(matrix: Tensor, x: Tensor) -> Tensor:
-    return add_in_order(matrix, x) if x.is_cuda else matrix @ x  # CUDA's own product adds in no fixed order
-
-
-def add_in_order(matrix: Tensor, x: Tensor) -> Tensor:
-    """Return matrix·x for a sparse matrix of ones, each row added up from its first entry to its last."""
-    indptr, columns = matrix.crow_indices(), matrix.col_indices()
-    step = max(1, _MAX_ENTRIES // max(1, len(columns)))
-    product = x.new_empty(matrix.shape[0], x.shape[1])
-    for start in range(0, x.shape[1], step):
-        entries = x[:, start : start + step][columns]
-        sums = torch.segment_reduce(entries, "sum", offsets=indptr, axis=0, unsafe=True)
-        product[:, start : start + step] = sums
-    return product

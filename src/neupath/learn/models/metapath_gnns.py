@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from neupath.engine.products import Product, symmetric_product
 from neupath.errors import QueryError
 from neupath.graph.metapath import MetaPath, enumerate_metapaths
-from neupath.learn.models.embedding_baseline import EmbeddingBaseline, LayerStack, geometric, num_heads
-from neupath.learn.models.flat_graph import GraphTensors, Ints
+from neupath.learn.models.embedding_baseline import EmbeddingBaseline, LayerStack, glorot, num_heads
+from neupath.learn.models.flat_graph import GraphTensors, Ints, RowIndex
+from neupath.learn.models.message_passing import attend
 from neupath.learn.models.model import TrainingOptions, check_counts
 
 # ---- HAN (Wang et al., WWW 2019) -----------------------------------------------------------------
@@ -63,19 +64,13 @@ class HAN(EmbeddingBaseline):
         self.neighbours = neighbours
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
-        rows, node_type = graph.numbering.rows(self.node_type_), self.node_type_
-        edges = {}
-        for number, metapath in enumerate(self.candidate_metapaths()):
+        rows = graph.numbering.rows(self.node_type_)
+        edges = []
+        for metapath in self.candidate_metapaths():
             pairs = sample_neighbours(symmetric_product(self.hin_, metapath), self.neighbours, self.seed)
-            edges[node_type, f"{number}", node_type] = torch.from_numpy(pairs).to(graph.types.device)
-        metadata, heads = ([node_type], list(edges)), num_heads(self.dim)
-        layers = [geometric().HANConv(self.dim, self.dim, metadata, heads=heads) for _ in range(self.layers)]
-
-        def call(layer: nn.Module, x: Tensor) -> Tensor:
-            after = layer({node_type: x[rows]}, edges)[node_type]
-            return torch.cat([x[: rows.start], after, x[rows.stop :]])
-
-        return LayerStack(layers, call)
+            ends = torch.from_numpy(pairs).to(graph.types.device)
+            edges.append((RowIndex(ends[0], rows.stop - rows.start), RowIndex(ends[1], rows.stop - rows.start)))
+        return LayerStack(HANLayer(self.dim, rows, edges) for _ in range(self.layers))
 
     def candidate_metapaths(self) -> list[MetaPath]:
         if self.metapaths is None:
@@ -91,6 +86,29 @@ class HAN(EmbeddingBaseline):
         if not candidates:
             raise QueryError(f"HAN needs a symmetric meta-path of {self.node_type_} nodes, and this graph has none")
         return candidates
+
+
+class HANLayer(nn.Module):
+    """One layer, over the pairs (sources, targets) of each meta-path; `rows` are the nodes of the ranked type."""
+
+    def __init__(self, dim: int, rows: slice, edges: Sequence[tuple[RowIndex, RowIndex]]) -> None:
+        super().__init__()
+        self.rows, self.edges, self.heads = rows, edges, num_heads(dim)
+        self.project = nn.Linear(dim, dim)  # W of all heads
+        shape = len(edges), 1, self.heads, dim // self.heads
+        self.source, self.target = (nn.Parameter(torch.empty(shape)) for _ in range(2))  # of α, for each meta-path
+        self.weigh = nn.Linear(dim, dim)
+        self.preference = nn.Parameter(torch.empty(1, dim))  # of β
+        for weight in (self.source, self.target, self.preference):
+            glorot(weight)
+
+    def forward(self, h: Tensor) -> Tensor:
+        projected = self.project(h[self.rows]).unflatten(1, (self.heads, -1))  # (nodes, heads, d/heads)
+        parts = zip(self.source, self.target, self.edges, strict=True)
+        z = torch.stack([attend(projected, a, b, *ends).relu() for a, b, ends in parts])  # (paths, nodes, d)
+        shares = (self.preference * self.weigh(z).tanh().mean(1)).sum(-1).softmax(0)  # β
+        after = (shares[:, None, None] * z).sum(0)
+        return torch.cat([h[: self.rows.start], after, h[self.rows.stop :]])
 
 
 def sample_neighbours(product: Product, limit: int, seed: int) -> Ints:

@@ -220,14 +220,17 @@ def seeded(seed: int) -> Iterator[None]:
 @contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
     """Use deterministic sums on CUDA inside the block; on the CPU they always are."""
-    before = torch.are_deterministic_algorithms_enabled()
+    settings: Any = torch.utils.deterministic
+    before = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True)
+        settings.fill_uninitialized_memory = False  # it would write to every new tensor before its use
     try:
         yield
     finally:
-        torch.use_deterministic_algorithms(before)
+        torch.use_deterministic_algorithms(before[0])
+        settings.fill_uninitialized_memory = before[1]
 
 
 def choose_device(device: str | None) -> torch.device:
@@ -286,6 +289,8 @@ class PairModel(Model):
     """Whether several processes can share its batches."""
     supports_two_types: ClassVar[bool] = False
     """Whether queries and targets may be of different types."""
+    records_steps: ClassVar[bool] = True
+    """Whether its steps can be recorded as CUDA graphs: no value on the device decides what is computed."""
     queries_per_batch: ClassVar[int] = 40
     """The batch size unless `batch_size` is given."""
     process_group: ProcessGroup = ALONE
@@ -400,7 +405,7 @@ class PairModel(Model):
         self._set_network(hin)
         batches, validation = self._batches(learn), self._batches(check)
         fingerprint = run_fingerprint(hin, (learn, check), self.params())
-        options = RunOptions(folder, fingerprint, on_epoch, self.process_group)
+        options = RunOptions(folder, fingerprint, on_epoch, self.process_group, self.records_steps)
         with reproducible(self.device):
             self.log_ = train(self.network_, self._loss, batches, validation, self._recipe(), options)
         self.validation_rmse_ = min(epoch.validation_rmse for epoch in self.log_) if len(check) else None

@@ -8,8 +8,9 @@ from torch import Tensor, nn
 
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN
-from neupath.learn.models.flat_graph import GraphTensors
-from neupath.learn.models.model import TRAINING_PARAMS, PairModel, PairNetwork, TrainingOptions, check_counts
+from neupath.learn.labels import Pairs
+from neupath.learn.models.flat_graph import GraphTensors, RowIndex
+from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts
 
 Aggregation = Literal["logsum", "pna"]
 _AGGREGATIONS = ("logsum", "pna")
@@ -61,12 +62,17 @@ class NBFNet(PairModel):
             )
         self.dim, self.layers, self.aggregation = dim, layers, aggregation
 
-    def _make_network(self, hin: HIN) -> PairNetwork:
+    def _make_network(self, hin: HIN) -> nn.Module:
         types = self.node_type_, self.target_type
         return BellmanFord(GraphTensors.of(hin, self.device), types, self.dim, self.layers, self.aggregation)
 
+    def _batches(self, pairs: Pairs) -> list[tuple[Tensor, ...]]:
+        """Cut labelled pairs into batches: the distinct queries, which of them each pair has, targets and labels."""
+        plain = super()._batches(pairs)
+        return [(*torch.unique(queries, return_inverse=True), *rest) for queries, *rest in plain]
 
-class BellmanFord(PairNetwork):
+
+class BellmanFord(nn.Module):
     """The query's vector, a vector for each kind of edge and layer, the updates and the decoder."""
 
     def __init__(
@@ -77,6 +83,10 @@ class BellmanFord(PairNetwork):
         self.queries, self.rows = (graph.numbering.rows(name) for name in node_types)
         degrees = torch.bincount(graph.edges[1], minlength=graph.numbering.total)
         self.offsets = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
+        self.sources, self.kinds = (
+            RowIndex(graph.edges[0], graph.numbering.total),
+            RowIndex(graph.kinds, len(graph.blocks)),
+        )
         self.degrees = degrees.clamp(min=1).float()[:, None, None]  # (nodes, 1, 1)
         self.boundary = nn.Parameter(torch.ones(dim))  # b
         self.relations = nn.Parameter(1 + 0.3 * torch.randn(layers, len(graph.blocks), dim))  # w_φ of each layer
@@ -103,7 +113,7 @@ class BellmanFord(PairNetwork):
 
     def _pna(self, h: Tensor, relations: Tensor) -> list[Tensor]:
         """Return mean, max, min and std of the messages, each with the three degree scalers."""
-        messages = (h[self.graph.edges[0]] * relations[self.graph.kinds, None]).flatten(1)  # (E, queries·d)
+        messages = (self.sources.take(h) * self.kinds.take(relations)[:, None]).flatten(1)  # (E, queries·d)
         mean, largest, least = (self._reduce(messages, how, h) for how in ("mean", "max", "min"))
         std = (self._reduce(messages**2, "mean", h) - mean**2).clamp(min=1e-6).sqrt()
         scale = (self.degrees + 1).log()
@@ -114,10 +124,10 @@ class BellmanFord(PairNetwork):
         reduced = torch.segment_reduce(messages, how, offsets=self.offsets, axis=0, unsafe=True, initial=None)
         return reduced.nan_to_num(0.0, 0.0, 0.0).view(h.shape)  # a node without edges receives nothing
 
-    def forward(self, queries: Tensor, targets: Tensor) -> Tensor:
-        distinct, which = torch.unique(queries, return_inverse=True)
+    def forward(self, distinct: Tensor, which: Tensor, targets: Tensor) -> Tensor:
+        """Return the score of each pair, `which` of some distinct queries and a target; shape (pairs,)."""
         h = self.propagate(distinct)
-        return self._decode(h[self.rows.start + targets, which], h[self.queries.start + queries, which])
+        return self._decode(h[self.rows.start + targets, which], h[self.queries.start + distinct[which], which])
 
     def score_all(self, queries: Sequence[int]) -> Tensor:
         scores = [self.boundary.new_zeros(0, self.rows.stop - self.rows.start)]

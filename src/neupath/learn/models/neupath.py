@@ -28,8 +28,7 @@ import heapq
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from importlib.util import find_spec
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack, cast
@@ -45,7 +44,7 @@ from neupath.graph.nodes import Id, Mask, Rows
 from neupath.learn.attention import AttentionNode, AttentionPath
 from neupath.learn.labels import Pairs
 from neupath.learn.models.class_table import ClassBatch, ClassTable, Stage, build_batch
-from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds
+from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds, has_triton
 from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts, weighted_error
 from neupath.learn.models.neupath_updates import NeuPathUpdater
 from neupath.learn.models.training import Recipe
@@ -469,16 +468,11 @@ def find_tmax(source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Ten
     The value of a candidate is source + target + edge. Of equal values, the first candidate wins.
     """
     with torch.no_grad():
-        if source.is_cuda and _has_triton():
-            from neupath.learn.models.tmax_cuda import find_tmax_cuda
+        if source.is_cuda and has_triton():
+            from neupath.learn.models.cuda_kernels import find_tmax_cuda
 
             return find_tmax_cuda(source, target, edge, stage)
         return find_tmax_torch(source, target, edge, stage)
-
-
-@cache
-def _has_triton() -> bool:
-    return find_spec("triton") is not None
 
 
 def find_tmax_torch(source: Tensor, target: Tensor, edge: Tensor, stage: Stage) -> Tensor:

@@ -9,7 +9,7 @@ from torch.nn import functional
 
 from neupath.errors import QueryError
 from neupath.learn.models.embedding_baseline import EmbeddingBaseline, num_heads
-from neupath.learn.models.flat_graph import GraphTensors, edge_kinds
+from neupath.learn.models.flat_graph import GraphTensors, RowIndex, edge_kinds
 from neupath.learn.models.model import TrainingOptions
 
 _SLOPE = 0.05
@@ -68,9 +68,8 @@ class EdgeTypeAttention(nn.Module):
         ends = torch.cat([graph.edges, itself.expand(2, total)], dim=1)
         numbers = torch.cat([graph.kinds, torch.full_like(itself, kinds)])  # the last kind is a node itself
         order = torch.argsort(ends[1], stable=True)
-        self.edges, self.kinds, self.residual = ends[:, order], numbers[order], residual
-        degrees = torch.bincount(self.edges[1], minlength=total)
-        self.offsets = torch.cat([degrees.new_zeros(1), degrees.cumsum(0)])
+        self.sources, self.targets = (RowIndex(end, total) for end in ends[:, order])
+        self.kinds, self.residual = RowIndex(numbers[order], kinds + 1), residual
         self.layers = nn.ModuleList(HGNLayer(dim, kinds + 1) for _ in range(layers))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -78,22 +77,15 @@ class EdgeTypeAttention(nn.Module):
         h, before = x, None
         for number, layer in enumerate(cast(Sequence[HGNLayer], self.layers)):
             h = h if number == 0 else functional.elu(h)
-            attention = self.attend(layer(h, self.edges, self.kinds))
+            projected = layer.project(h).unflatten(1, (layer.heads, -1))  # (nodes, heads, d/heads)
+            source, target, kind = layer(projected)
+            logits = self.sources.take(source) + self.targets.take(target) + self.kinds.take(kind)
+            attention = self.targets.softmax(functional.leaky_relu(logits, _SLOPE))  # (E, heads)
             if before is not None:
                 attention = (1 - self.residual) * attention + self.residual * before
             before = attention
-            messages = layer.project(h).unflatten(1, (attention.shape[1], -1))[self.edges[0]]  # (E, heads, d/heads)
-            summed = torch.zeros_like(h).index_add(0, self.edges[1], (attention[..., None] * messages).flatten(1))
-            h = summed + layer.keep(h)
+            h = self.targets.add_up(attention[..., None] * self.sources.take(projected)).flatten(1) + layer.keep(h)
         return functional.normalize(h, dim=-1)
-
-    def attend(self, logits: Tensor) -> Tensor:
-        """Return the softmax over the edges into each node; shape (E, heads)."""
-        targets = self.edges[1]
-        largest = torch.segment_reduce(logits.detach(), "max", offsets=self.offsets, axis=0, unsafe=True)
-        weights = (logits - largest[targets]).exp()
-        totals = weights.new_zeros(len(largest), weights.shape[1]).index_add(0, targets, weights)
-        return weights / totals[targets]
 
 
 class HGNLayer(nn.Module):
@@ -101,18 +93,15 @@ class HGNLayer(nn.Module):
 
     def __init__(self, dim: int, kinds: int) -> None:
         super().__init__()
-        heads = num_heads(dim)
+        heads = self.heads = num_heads(dim)
         self.project = nn.Linear(dim, dim, bias=False)  # W of all heads
         self.keep = nn.Linear(dim, dim, bias=False)  # W_res
         self.kind = nn.Embedding(kinds, dim // heads)  # r_φ
         self.project_kind = nn.Linear(dim // heads, dim, bias=False)  # W_r of all heads
         self.ends = nn.Parameter(torch.randn(3, heads, dim // heads) / (dim // heads) ** 0.5)  # a, b, c
 
-    def forward(self, h: Tensor, edges: Tensor, kinds: Tensor) -> Tensor:
-        """Return the logits of the attention along each edge; shape (E, heads)."""
-        heads = self.ends.shape[1]
-        projected = self.project(h).unflatten(1, (heads, -1))  # (nodes, heads, d/heads)
-        of_kinds = self.project_kind(self.kind.weight).unflatten(1, (heads, -1))  # (kinds, heads, d/heads)
-        source, target = ((projected * end).sum(-1) for end in self.ends[:2])  # (nodes, heads)
-        kind = (of_kinds * self.ends[2]).sum(-1)  # (kinds, heads)
-        return functional.leaky_relu(source[edges[0]] + target[edges[1]] + kind[kinds], _SLOPE)
+    def forward(self, projected: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what sources, targets and kinds of edges add to the logits; (nodes, heads) twice, (kinds, heads)."""
+        of_kinds = self.project_kind(self.kind.weight).unflatten(1, (self.heads, -1))  # (kinds, heads, d/heads)
+        source, target = ((projected * end).sum(-1) for end in self.ends[:2])
+        return source, target, (of_kinds * self.ends[2]).sum(-1)

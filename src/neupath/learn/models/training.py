@@ -2,8 +2,10 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from time import perf_counter
@@ -79,6 +81,8 @@ class RunOptions:
     """Stands for the graph, the labels and the settings; a checkpoint with another one is refused."""
     on_epoch: EpochCallback = ignore_epoch
     group: ProcessGroup = ALONE
+    records: bool = True
+    """Whether steps can be recorded as CUDA graphs: no value on the device decides what is computed."""
 
 
 def run_fingerprint(hin: HIN, labels: Sequence[Pairs], params: Mapping[str, object]) -> str:
@@ -106,10 +110,9 @@ def train(
     state = run.state
     while state.epoch < recipe.epochs and state.epoch - state.best_epoch < recipe.patience:
         began = perf_counter()
-        train_loss = run.take_steps(batches)
-        with torch.no_grad():
-            losses = [run.sum_over_group(loss(batch)) for batch in validation]
-        validation_loss = float(np.mean(losses)) if losses else train_loss
+        with run.executor.running():
+            train_loss = run.take_steps(batches)
+            validation_loss = run.validate(validation) if len(validation) else train_loss
         state.epoch += 1
         if validation_loss < state.best:
             state.best, state.best_epoch = validation_loss, state.epoch
@@ -140,7 +143,11 @@ class _Run:
     def __init__(self, network: nn.Module, loss: Callable[[Any], Tensor], recipe: Recipe, options: RunOptions) -> None:
         self.network, self.loss, self.recipe, self.options = network, loss, recipe, options
         weights = list(network.parameters())
-        self.optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+        is_on_cuda = any(weight.is_cuda for weight in weights)
+        rate = torch.tensor(recipe.learning_rate, device=weights[0].device) if is_on_cuda else recipe.learning_rate
+        decay, is_fused = recipe.weight_decay, is_on_cuda
+        self.optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=decay, fused=is_fused, capturable=is_fused)
+        self.executor = _Recorder() if is_on_cuda and options.records and options.group.size == 1 else _Executor()
         self.best = [weight.detach().clone() for weight in weights]
         self.made_by = json.dumps(asdict(recipe) | {"fingerprint": options.fingerprint})
         self.state = _TrainingState()
@@ -152,19 +159,40 @@ class _Run:
         recipe, state = self.recipe, self.state
         total = recipe.epochs * len(batches)
         losses = []
-        for number in np.random.default_rng([recipe.seed, state.epoch]).permutation(len(batches)):
-            for group in self.optimizer.param_groups:
-                group["lr"] = recipe.learning_rate * (1 + math.cos(math.pi * state.step / total)) / 2
+        for number in np.random.default_rng([recipe.seed, state.epoch]).permutation(len(batches)).tolist():
+            self._set_rate(recipe.learning_rate * (1 + math.cos(math.pi * state.step / total)) / 2)
             self.optimizer.zero_grad()
-            value = self.loss(batches[number])
-            value.backward()  # type: ignore[no-untyped-call]
-            if self.options.group.size > 1:
-                self._sum_gradients()
-            nn.utils.clip_grad_norm_(self.network.parameters(), recipe.clip)
-            self.optimizer.step()
+            value = self.executor.run(("step", number), partial(self._step, batches[number]))
             state.step += 1
-            losses.append(self.sum_over_group(value.detach()))
-        return float(np.mean(losses))
+            self.options.group.add_up([value])
+            losses.append(value)
+        return _mean(losses)
+
+    def validate(self, batches: Sequence[Any]) -> float:
+        """Return the mean loss of some batches, without learning from them."""
+        losses = []
+        with torch.no_grad():
+            for number, batch in enumerate(batches):
+                value = self.executor.run(("validation", number), partial(self.loss, batch))
+                self.options.group.add_up([value])
+                losses.append(value)
+        return _mean(losses)
+
+    def _set_rate(self, rate: float) -> None:
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate)
+            else:
+                group["lr"] = rate
+
+    def _step(self, batch: Any) -> Tensor:
+        value = self.loss(batch)
+        value.backward()  # type: ignore[no-untyped-call]
+        if self.options.group.size > 1:
+            self._sum_gradients()
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
+        self.optimizer.step()
+        return value.detach()
 
     def _sum_gradients(self) -> None:
         gradients = []
@@ -173,11 +201,6 @@ class _Run:
                 parameter.grad = torch.zeros_like(parameter)
             gradients.append(parameter.grad)
         self.options.group.add_up(gradients)
-
-    def sum_over_group(self, value: Tensor) -> float:
-        """Return the loss of a whole batch, given this process's share."""
-        self.options.group.add_up([value])
-        return float(value)
 
     def keep_best(self) -> None:
         for best, parameter in zip(self.best, self.network.parameters(), strict=True):
@@ -214,10 +237,71 @@ class _Run:
             raise SourceError(f"{path} is of a run with another graph, other labels or settings; {_REMOVE}")
         for weight in self.network.parameters():
             moments = {"exp_avg": torch.zeros_like(weight), "exp_avg_sq": torch.zeros_like(weight)}
-            self.optimizer.state[weight] = {"step": torch.tensor(float(state["step"])), **moments}
+            where = weight.device if weight.is_cuda else None
+            self.optimizer.state[weight] = {"step": torch.tensor(float(state["step"]), device=where), **moments}
         try:
             for name, tensor in self._tensors():
                 tensor.copy_(saved[name])
         except (KeyError, RuntimeError) as error:
             raise SourceError(f"{path} is of a model of another shape; {_REMOVE}") from error
         return _TrainingState(**(state | {"log": [Epoch(**epoch) for epoch in state["log"]]}))
+
+
+def _mean(losses: Sequence[Tensor]) -> float:
+    return float(np.mean(torch.stack(list(losses)).tolist()))
+
+
+# ---- Execution on a device -----------------------------------------------------------------------
+class _Executor:
+    """Runs what is to be computed for a batch."""
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run what is computed inside the block."""
+        yield
+
+    def run(self, key: Hashable, compute: Callable[[], Tensor]) -> Tensor:  # noqa: ARG002
+        """Return what `compute` returns; the same key stands for the same computation on the same batch."""
+        return compute()
+
+
+class _Recorder(_Executor):
+    """Records what is computed for each batch as a CUDA graph, and replays it.
+
+    A step consists of hundreds of small kernels, which take longer to launch than to run. A computation runs as usual
+    when it is first asked for, is recorded the second time, and replayed from then on, with the same result to the bit.
+    """
+
+    def __init__(self) -> None:
+        self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        self._pool = torch.cuda.graph_pool_handle()
+        self._graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor] | None] = {}
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run what is computed inside the block on a stream of its own, as recording needs."""
+        outside = torch.cuda.current_stream()
+        self._stream.wait_stream(outside)
+        with torch.cuda.stream(self._stream):
+            yield
+        outside.wait_stream(self._stream)
+
+    def run(self, key: Hashable, compute: Callable[[], Tensor]) -> Tensor:
+        if key not in self._graphs:
+            self._graphs[key] = None
+            return compute()
+        recorded = self._graphs[key]
+        if recorded is None:
+            recorded = self._graphs[key] = self._record(compute)
+        graph, value = recorded
+        graph.replay()
+        return value.clone()  # the next replay overwrites it
+
+    def _record(self, compute: Callable[[], Tensor]) -> tuple[torch.cuda.CUDAGraph, Tensor]:
+        graph = torch.cuda.CUDAGraph()
+        graph.capture_begin(pool=self._pool)
+        try:
+            value = compute()
+        finally:
+            graph.capture_end()
+        return graph, value
