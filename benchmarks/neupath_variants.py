@@ -4,13 +4,14 @@
     python benchmarks/neupath_variants.py run --data DATA --out FOLDER --model neupath:paths=3,dim=64 --model nbfnet
     python benchmarks/neupath_variants.py report --out FOLDER
 
-`table` trains every row of `ROWS` on every column: each of its three learning rates with the first seed, then the one
-that ranks the validation queries best with the other seeds. `run` trains the given models with the given settings.
-Each run has 400 training queries with 5 best and 5 random labels, and `--steps` steps. It appends a line to
-FOLDER/runs.jsonl: the nDCG@20 of each validation and of each test query against all targets. Targets y of a test query
-x are left out if (y, x) was a training label. Runs that are there are not made again, so the same command goes on after
-`--seconds`. `report` takes, per column, each row's setting with the best mean over validation queries, and prints the
-mean over test queries with its deviation over seeds, a 95 % bootstrap interval, and how far NeuPath is ahead (paired).
+`table` trains every row of `ROWS` on every column: each of its three learning rates for `--trial-steps` steps with the
+first seed, then the one that ranks the validation queries best for `--steps` steps with every seed. `run` trains the
+given models with the given settings. A run has 400 training queries with 5 best and 5 random labels. It appends a line
+to FOLDER/runs.jsonl: the nDCG@20 of each validation and of each test query against all targets. Targets y of a test
+query x are left out if (y, x) was a training label. Runs that are there are not made again, so the same command goes on
+after `--seconds`. `report` takes, per column, each row's setting with the best mean over validation queries, and prints
+the mean over test queries with its deviation over seeds, a 95 % bootstrap interval, and how far NeuPath is ahead
+(paired).
 
 `--study` changes what is learned and tested: "paper" labels each query's ten best and adds RMSEs; "labels=0.05" takes a
 share of the training queries, at the same number of steps; "unseen" removes a fifth of the nodes of the ranked type
@@ -18,6 +19,7 @@ from the training graph and tests on queries among them, in the whole graph (for
 """
 
 import argparse
+import gzip
 import json
 import math
 import os
@@ -44,6 +46,7 @@ from neupath.learn.registry import ARCHITECTURES, make_model
 from neupath.learn.reproduce.protocol import BUILT_IN, IMDB, Column, acm_columns, load_graph
 from neupath.measures import PathSim
 
+TRIAL = "trial"
 COLUMNS = {column.metapath: column for column in (*IMDB, *acm_columns("kg20c"))}
 COLUMNS["toy"] = Column(BUILT_IN, "class-method-class", 2, 2, ())
 DEFAULT = ("APCPA", "PAFAP", "MAMAM", "DMAMD", "APA", "PCP", "MAM")  # the slowest first
@@ -154,7 +157,7 @@ def keep_nodes(hin: HIN, node_type: str, kept: Any) -> HIN:
 
 
 def execute(job: Job, sizes: tuple[int, int, int], steps: int, data: str | None, device: str) -> dict[str, Any]:
-    """Train and test one model."""
+    """Train and test one model; of a trial, only the validation queries are ranked."""
     import torch
 
     torch.set_num_threads(1)
@@ -176,13 +179,18 @@ def execute(job: Job, sizes: tuple[int, int, int], steps: int, data: str | None,
     began = perf_counter()
     validation = ndcg_by_query(model, teacher, split.validation, seen)
     model = model if teacher is whole else model.bind(whole.hin_)
-    test = ndcg_by_query(model, whole, split.test, seen)
+    test = [] if job.study == TRIAL else ndcg_by_query(model, whole, split.test, seen)
     scored = perf_counter() - began
     errors = evaluate(model, whole, split.test, protocol).to_dict() if job.study == "paper" else {}
     return vars(job) | {
         "steps": taken, "train_seconds": trained, "score_seconds": scored, **errors,
-        "validation_rmse": getattr(model, "validation_rmse_", None), "validation": validation, "test": test,
+        "validation_rmse": getattr(model, "validation_rmse_", None),
+        "validation": rounded(validation), "test": rounded(test),
     }  # fmt: skip
+
+
+def rounded(values: list[float | None]) -> list[float | None]:
+    return [value and round(value, 6) for value in values]
 
 
 def fit(
@@ -192,7 +200,7 @@ def fit(
     hin, column = teacher.hin_, COLUMNS[job.column]
     if job.model == "infer":
         return infer(hin, draw_pairs(teacher, split.train, protocol, seed=job.seed), max_length=4).scorer, None
-    settings: dict[str, Any] = {"seed": job.seed, "device": device}
+    settings: dict[str, Any] = {"seed": job.seed, "device": "cpu" if job.model == "countpath" else device}
     if ARCHITECTURES[job.model].learns_from != "labels":
         settings["metapath"] = column.metapath
         if job.settings.startswith(f"length={WALK_LENGTH}"):
@@ -222,28 +230,29 @@ def run(args: argparse.Namespace) -> None:
 
 
 def table(args: argparse.Namespace) -> None:
-    """Train all rows: every learning rate with the first seed, the best one with the others."""
-    first, *others = read_seeds(args)
+    """Train all rows: every learning rate in a trial, then the best one with all seeds."""
     rows = [(name, ROWS[name]) for name in (args.rows.split(",") if args.rows else ROWS)]
-    columns, end = args.columns.split(","), monotonic() + args.seconds
-    tried = [
-        Job(row.model, settings, column, first, args.study)
+    columns, end, steps = args.columns.split(","), monotonic() + args.seconds, args.steps
+    args.steps = args.trial_steps
+    trials = [
+        Job(row.model, settings, column, read_seeds(args)[0], TRIAL)
         for column in columns
         for _, row in rows
-        for settings in row.variants() or [row.settings]
+        for settings in row.variants()
+        if len(row.rates) > 1
     ]
-    if not carry_out(args, tried):
+    if not carry_out(args, trials):
         return
+    args.steps, args.seconds = steps, max(1.0, end - monotonic())
     known = {Job.of(one): mean(one["validation"]) for one in read_runs(Path(args.out))}
     chosen = []
-    for column in columns:
-        for name, _ in rows:
-            own = [job for job in tried if job in known and job.column == column and row_of(vars(job)) == name]
-            if own:
-                best = max(own, key=lambda job: known[job])
-                chosen += [Job(job.model, job.settings, column, seed, job.study) for job in [best] for seed in others]
-    args.seconds = max(1.0, end - monotonic())
-    carry_out(args, sorted(chosen, key=lambda job: job.seed))
+    for seed in read_seeds(args):
+        for column in columns:
+            for name, row in rows:
+                own = [job for job in trials if job in known and job.column == column and row_of(vars(job)) == name]
+                best = max(own, key=lambda job: known[job]).settings if own else row.settings
+                chosen.append(Job(row.model, best, column, seed, args.study))
+    carry_out(args, chosen)
 
 
 def read_seeds(args: argparse.Namespace) -> list[int]:
@@ -287,9 +296,15 @@ def carry_out(args: argparse.Namespace, wanted: list[Job]) -> bool:
 
 # ---- Report --------------------------------------------------------------------------------------
 def read_runs(out: Path) -> Iterator[dict[str, Any]]:
-    file = out / "runs.jsonl"
-    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+    """Yield the runs of a folder, or of one file of them, which may be packed."""
+    file = out / "runs.jsonl" if out.is_dir() else out
+    text = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else read_text(file)
+    for line in text.splitlines():
         yield json.loads(line)
+
+
+def read_text(file: Path) -> str:
+    return file.read_text(encoding="utf-8") if file.is_file() else ""
 
 
 def mean(values: list[float | None]) -> float:
@@ -301,7 +316,7 @@ def report(args: argparse.Namespace) -> None:
     """Print each row's best setting per column by validation, its test score, and NeuPath's lead."""
     runs: dict[tuple[str, str], dict[str, dict[int, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
     for one in read_runs(Path(args.out)):
-        if one.get("study", "strict") == args.study:
+        if one.get("study", "strict") == args.study and one["test"]:
             runs[one["column"], row_of(one)][one["settings"]][one["seed"]] = one
     details = ["| column | row | setting | seeds | validation | test | 95 % interval | NeuPath ahead by |"]
     details.append("|---|---|---|---:|---:|---:|---|---|")
@@ -359,6 +374,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--queries", default="400,100,400", help="training, validation and test queries")
     parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--trial-steps", type=int, default=500, help="of `table`: to compare learning rates by")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--seconds", type=float, default=86_400.0, help="stop after so long")

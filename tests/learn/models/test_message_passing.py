@@ -71,10 +71,13 @@ def test_vectors_follow_the_formula(formula, toy: HIN) -> None:
 def tangled() -> HIN:
     """Parallel edges of two kinds, edges of a node to itself, nodes without edges, a type that no edge leads to."""
     rng = np.random.default_rng(0)
-    a, b, c = (Nodes(name, pa.array([f"{name}{i}" for i in range(count)])) for name, count in zip("abc", (9, 7, 3)))
+    nodes = [
+        Nodes(name, pa.array([f"{name}{i}" for i in range(count)]))
+        for name, count in zip("abc", (9, 7, 3), strict=True)
+    ]
     ends = rng.integers(0, 6, (2, 14))
     return HIN.build(
-        [a, b, c],
+        nodes,
         [
             Edges(Relation("a", "likes", "b"), *ends),
             Edges(Relation("a", "owns", "b"), *ends),

@@ -91,9 +91,9 @@ def over_all_nodes(matrix: Csr, source: str, target: str, numbering: NodeNumberi
 
 
 # ---- In torch ------------------------------------------------------------------------------------
-# On CUDA, torch adds up in any order, or sorts every number first. Here the entries of a row are added up from its first
-# to its last, in chunks: a hub of thousands of edges would keep one thread busy while all others wait. On the CPU,
-# torch's sums have a fixed order.
+# On CUDA, torch adds up in any order, or sorts every number first. Here the entries of a row are added up from first to
+# last, in chunks: a hub of thousands of edges would keep one thread busy while all others wait. On the CPU, sums of
+# torch have a fixed order.
 _CHUNK = 32
 _MAX_ENTRIES = 1 << 28
 """Numbers held at once while rows are added up, to bound memory."""
@@ -165,7 +165,9 @@ class _AddUp(torch.autograd.Function):
 
 def _add_entries(entries: Tensor, index: RowIndex) -> Tensor:
     if not entries.is_cuda:
-        return entries.new_zeros(index.count, *entries.shape[1:]).index_add(0, index.rows, entries)
+        flat = entries.flatten(1)  # torch adds up matrices faster than tensors of more dimensions
+        summed = flat.new_zeros(index.count, flat.shape[1]).index_add(0, index.rows, flat)
+        return summed.view(index.count, *entries.shape[1:])
     return add_in_chunks(entries if index.order is None else entries[index.order], index.chunks)
 
 

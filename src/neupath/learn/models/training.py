@@ -81,7 +81,7 @@ class RunOptions:
     """Stands for the graph, the labels and the settings; a checkpoint with another one is refused."""
     on_epoch: EpochCallback = ignore_epoch
     group: ProcessGroup = ALONE
-    records: bool = True
+    records: bool = False
     """Whether steps can be recorded as CUDA graphs: no value on the device decides what is computed."""
 
 
