@@ -182,6 +182,8 @@ def execute(job: Job, sizes: tuple[int, int, int], steps: int, data: str | None,
     test = [] if job.study == TRIAL else ndcg_by_query(model, whole, split.test, seen)
     scored = perf_counter() - began
     errors = evaluate(model, whole, split.test, protocol).to_dict() if job.study == "paper" else {}
+    if device == "cuda":
+        torch.cuda.empty_cache()  # the memory of recorded steps, which the other processes need
     return vars(job) | {
         "steps": taken, "train_seconds": trained, "score_seconds": scored, **errors,
         "validation_rmse": getattr(model, "validation_rmse_", None),
@@ -247,8 +249,8 @@ def table(args: argparse.Namespace) -> None:
     known = {Job.of(one): mean(one["validation"]) for one in read_runs(Path(args.out))}
     chosen = []
     for seed in read_seeds(args):
-        for column in columns:
-            for name, row in rows:
+        for name, row in rows:
+            for column in columns:
                 own = [job for job in trials if job in known and job.column == column and row_of(vars(job)) == name]
                 best = max(own, key=lambda job: known[job]).settings if own else row.settings
                 chosen.append(Job(row.model, best, column, seed, args.study))

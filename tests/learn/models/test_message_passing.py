@@ -90,7 +90,7 @@ PYG_LAYERS = {
     "gcn": lambda nn, dim, _: nn.GCNConv(dim, dim),
     "gat": lambda nn, dim, _: nn.GATConv(dim, dim // 4, 4),
     "sage": lambda nn, dim, _: nn.SAGEConv(dim, dim),
-    "gin": lambda nn, dim, layer: nn.GINConv(deepcopy(layer.nn), train_eps=True),
+    "gin": lambda nn, _, layer: nn.GINConv(deepcopy(layer.nn), train_eps=True),
     "rgcn": lambda nn, dim, layer: nn.RGCNConv(dim, dim, len(layer.weight)),
 }
 
