@@ -2,14 +2,20 @@
 
 `python benchmarks/store.py` writes tables of ten million edges with text ids, imports them under a memory limit, and
 again in memory with `load`, compares the two stores, and searches once; every step runs in its own process.
+`--keep FOLDER` keeps the stores there.
+
+`python benchmarks/store.py --open STORE` only opens, describes and searches a store, and prints the medians of seconds
+and CPU seconds. `--against SRC OTHER` does so in turns with the neupath in the folder SRC and its store OTHER.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,6 +34,19 @@ SAME = (
     "import sys, neupath; from neupath.graph.hin import digest;"
     " first, second = (digest(neupath.load(store)) for store in sys.argv[1:]); assert first == second"
 )
+
+OPEN = """
+import sys, time
+from tempfile import TemporaryDirectory
+from neupath import load
+from neupath.graph.hin import digest
+from neupath.store import write_store
+with TemporaryDirectory() as folder:
+    digest(load(write_store(load("toy"), folder + "/toy.store")))  # imports what opening needs
+began, cpu = time.perf_counter(), time.process_time()
+load(sys.argv[1])
+print(time.perf_counter() - began, time.process_time() - cpu)
+"""
 
 
 def write_tables(hin: HIN, folder: Path, suffix: str) -> None:
@@ -83,17 +102,66 @@ def run_measured(*command: object) -> dict[str, float]:
     return {"seconds": round(seconds, 1), "cpu_seconds": round(cpu_seconds, 1), "peak_mib": usage.ru_maxrss // 1024}
 
 
+def measure_opening(stores: list[tuple[Path, Path]], rounds: int) -> None:
+    """Open, describe and search stores, each with the neupath of its folder, in turns; print the medians."""
+    times: dict[tuple[str, Path], list[tuple[float, float]]] = {}
+    for _ in range(rounds + 1):  # the first warms caches up
+        for source, store in stores:
+            for step, arguments in _opening_steps(store).items():
+                times.setdefault((step, source), []).append(_time_step(source, *arguments))
+    for (step, source), pairs in times.items():
+        seconds, cpu_seconds = (round(statistics.median(each), 4) for each in zip(*pairs[1:], strict=True))
+        print(json.dumps({"step": step, "src": str(source), "seconds": seconds, "cpu_seconds": cpu_seconds}))
+
+
+def _opening_steps(store: Path) -> dict[str, tuple[object, ...]]:
+    command = ("-m", "neupath.cli")
+    return {
+        "open": ("-c", OPEN, store),
+        "info": (*command, "info", store),
+        "first query": (*command, "search", store, "author7", "--metapath", "author-paper-author"),
+    }
+
+
+def _time_step(source: Path, *command: object) -> tuple[float, float]:
+    """Run a process with the neupath of a folder; return seconds and CPU seconds, those that it prints if any."""
+    environment = {**os.environ, "PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": ""}
+    began = time.perf_counter()
+    process = subprocess.Popen([sys.executable, *map(str, command)], env=environment, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    printed = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{command} failed")
+    if command[0] == "-c":
+        seconds, cpu_seconds = map(float, printed.split())
+        return seconds, cpu_seconds
+    return time.perf_counter() - began, usage.ru_utime + usage.ru_stime
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=float, default=1e7)
     parser.add_argument("--memory-limit", default="256MiB")
     parser.add_argument("--whole", action=argparse.BooleanOptionalAction, default=True, help="import in memory as well")
     parser.add_argument("--make", type=Path, help="only write the tables, to this folder")
+    parser.add_argument("--keep", type=Path, help="keep the tables and stores in this new folder")
+    parser.add_argument("--open", type=Path, metavar="STORE", help="only open, describe and search a store")
+    parser.add_argument(
+        "--against", type=Path, nargs=2, action="append", default=[], metavar=("SRC", "OTHER"), help="another neupath"
+    )
+    parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
+    if options.open:
+        own = Path(__file__).parents[1] / "src", options.open
+        measure_opening([own, *map(tuple, options.against)], options.rounds)
+        return
     if options.make:
         make(int(options.edges), options.make)
         return
-    with TemporaryDirectory() as parent:
+    if options.keep:
+        options.keep.mkdir()
+    with nullcontext(options.keep) if options.keep else TemporaryDirectory() as parent:
         # a process inherits its parent's peak memory, so this process must stay small
         run_measured(__file__, "--make", parent, "--edges", options.edges)
         for suffix in SUFFIXES:
@@ -110,8 +178,7 @@ def measure(folder: Path, limit: str, whole: bool) -> None:
         "import": (*command, "import", folder, "--to", store, "--memory-limit", limit),
         "whole": ("-c", WHOLE, folder, other),
         "same": ("-c", SAME, store, other),
-        "first query": (*command, "search", store, "author7", "--metapath", "author-paper-author"),
-        "info": (*command, "info", store),
+        **_opening_steps(store),
     }
     for step, arguments in steps.items():
         if whole or step not in ("whole", "same"):

@@ -98,7 +98,7 @@ def test_a_snapshot_and_a_database_that_are_both_damaged_are_refused(store: Stor
     connection.close()
     flip_last_byte(store.folder / "snapshot-0" / "edges-0-data.npy")
     with pytest.raises(SourceError, match="and so is the database: the checksum of the edges differs"):
-        store.hin()
+        weight(store.hin())
     with pytest.raises(SourceError, match="restore the store from a copy"):
         store.update(ADD)
 

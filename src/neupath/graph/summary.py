@@ -11,6 +11,7 @@ from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, enumerate_metapaths
 
 _PATHS_PER_TYPE = 8
+Degrees = NDArray[np.integer]  # of the nodes of one type; shape (number of nodes,)
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,17 @@ def summarise(hin: HIN, max_length: int = 4) -> Summary:
     >>> summarise(load("toy")).metapaths["venue"]
     ['venue-paper-venue', 'venue-paper-author-paper-venue', 'venue-paper-venue-paper-venue']
     """
+    degrees = {node_type: np.zeros(hin.num_nodes(node_type), dtype=np.int64) for node_type in hin.schema.node_types}
+    relations = []
+    for relation in hin.schema.relations:
+        matrix = hin.matrices[relation]
+        forward, backward = np.diff(matrix.indptr), np.bincount(matrix.indices, minlength=matrix.shape[1])
+        degrees[relation.source] += forward
+        degrees[relation.target] += backward
+        relations.append(_describe_relation(hin, relation, forward, backward))
     return Summary(
-        [_describe_type(hin, node_type) for node_type in hin.schema.node_types],
-        [_describe_relation(hin, relation) for relation in hin.schema.relations],
+        [_describe_type(hin, node_type, degrees[node_type]) for node_type in hin.schema.node_types],
+        relations,
         {
             node_type: list(map(str, islice(enumerate_metapaths(hin.schema, node_type, max_length), _PATHS_PER_TYPE)))
             for node_type in hin.schema.node_types
@@ -74,22 +83,13 @@ def summarise(hin: HIN, max_length: int = 4) -> Summary:
     )
 
 
-def _describe_type(hin: HIN, node_type: str) -> NodeTypeSummary:
-    nodes = hin.nodes[node_type]
-    degrees = np.zeros(len(nodes), dtype=np.int64)
-    for relation, matrix in hin.matrices.items():
-        if relation.source == node_type:
-            degrees += np.diff(matrix.indptr)
-        if relation.target == node_type:
-            degrees += np.bincount(matrix.indices, minlength=len(nodes))
-    isolated = int(np.count_nonzero(degrees == 0))
+def _describe_type(hin: HIN, node_type: str, degrees: Degrees) -> NodeTypeSummary:
+    nodes, isolated = hin.nodes[node_type], int(np.count_nonzero(degrees == 0))
     return NodeTypeSummary(node_type, len(nodes), isolated, nodes.names is not None, nodes.attributes.column_names)
 
 
-def _describe_relation(hin: HIN, relation: Relation) -> RelationSummary:
+def _describe_relation(hin: HIN, relation: Relation, forward: Degrees, backward: Degrees) -> RelationSummary:
     matrix = hin.matrices[relation]
-    forward = np.diff(matrix.indptr)
-    backward = np.bincount(matrix.indices, minlength=matrix.shape[1])
     return RelationSummary(
         relation.source,
         relation.name,
@@ -105,5 +105,5 @@ def _describe_relation(hin: HIN, relation: Relation) -> RelationSummary:
     )
 
 
-def _mean(degrees: NDArray[np.integer]) -> float:
+def _mean(degrees: Degrees) -> float:
     return round(float(degrees.mean()), 3) if len(degrees) else 0.0

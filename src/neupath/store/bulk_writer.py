@@ -87,8 +87,8 @@ def _write(hin: HIN, folder: Path, progress: Progress) -> None:
         run(connection, "CHECKPOINT")
     finally:
         connection.close()
-    matrices = tuple(hin.matrices[relation] for relation in hin.schema.relations)
-    snapshots.write_snapshot(folder, snapshots.Snapshot(0, matrices, tuple(tables), rows), facts)
+    matrices = {number: hin.matrices[relation] for number, relation in enumerate(hin.schema.relations)}
+    snapshots.write_snapshot(folder, snapshots.Snapshot(0, matrices, dict(enumerate(tables)), rows), facts)
     database.write_marker(folder, layout)
 
 

@@ -73,11 +73,12 @@ def _wrong_versions(connection: Any, layout: StoreLayout, facts: VersionFacts) -
 def _dangling(layout: StoreLayout, state: Snapshot) -> list[str]:
     """List the relations with edges to nodes that are gone."""
     gone = {
-        node_type: table["died"].is_valid().to_numpy()
-        for node_type, table in zip(layout.schema.node_types, state.nodes, strict=True)
+        node_type: state.nodes[number]["died"].is_valid().to_numpy()
+        for number, node_type in enumerate(layout.schema.node_types)
     }
     problems = []
-    for relation, matrix in zip(layout.schema.relations, state.matrices, strict=True):
+    for number, relation in enumerate(layout.schema.relations):
+        matrix = state.matrices[number]
         at_source = int(np.diff(matrix.indptr)[gone[relation.source]].sum())
         dangling = at_source + int(np.count_nonzero(gone[relation.target][matrix.indices]))
         if dangling:

@@ -10,6 +10,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -100,6 +101,15 @@ class StoreLayout:
     def described_relations(self) -> list[int]:
         """The numbers of the relations whose edges have attributes."""
         return sorted(self.edge_attributes)
+
+    @cached_property
+    def type_numbers(self) -> Mapping[str, int]:
+        return {node_type: number for number, node_type in enumerate(self.schema.node_types)}
+
+    def ends(self, number: int) -> tuple[int, int]:
+        """Return the numbers of the node types that a relation joins."""
+        relation = self.schema.relations[number]
+        return self.type_numbers[relation.source], self.type_numbers[relation.target]
 
     @classmethod
     def of(cls, hin: HIN) -> "StoreLayout":

@@ -1,19 +1,23 @@
 """Snapshots: a version of a store as memory-mapped files. Also the matrices and checksums of its nodes and edges.
 
 A snapshot is a cache: it can be deleted at any time and built again from the database. Its edges are .npy files and its
-nodes Arrow files, neither of which can carry code. Whoever reads one verifies the checksum of each file first.
+nodes Arrow files, neither of which can carry code. Each file is verified by its checksum before it is used: all of them
+at once by `read_snapshot`, or each before its first use by `map_snapshot`.
 """
 
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from hashlib import file_digest, md5
+from hashlib import md5, sha256
+from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO
+from threading import RLock
+from typing import Any, BinaryIO, TypeVar
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +33,8 @@ from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, edge_row_schema, run
 
 Triplets = tuple[Rows, Rows, Floats]  # rows, columns and values of entries; or sources, targets and weights of edges
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 # ---- Checksums -----------------------------------------------------------------------------------
 # A checksum is a sum of hashes (modulo 2⁶⁴ for edges): any order gives the same, and an update costs what it changes.
@@ -144,33 +150,76 @@ def restricted(matrix: Csr, rows: Mask, columns: Mask) -> Csr:
 _MANIFEST = "manifest.json"
 _PARTS = ("indptr", "indices", "data")
 _VERIFYING_THREADS = 4
+_LONGEST_HEADER = 1 << 10  # of a .npy file; numpy pads those of one-dimensional arrays to 128 bytes
+_FEW_BYTES = 1 << 20  # a thread takes as long to start as so many bytes take to verify
+
+
+class Lazy(Mapping[Key, Value]):
+    """Values that are made when they are first asked for, each once; one that cannot be made is tried again.
+
+    >>> squares = Lazy([2, 3], lambda number: number**2)
+    >>> squares[3], dict(squares)
+    (9, {2: 4, 3: 9})
+    """
+
+    def __init__(self, keys: Iterable[Key], make: Callable[[Key], Value]) -> None:
+        self._keys = dict.fromkeys(keys)
+        self._make: Callable[[Key], Value] | None = make
+        self._made: dict[Key, Value] = {}
+        self._lock = RLock()
+
+    def __getitem__(self, key: Key) -> Value:
+        if key not in self._made:
+            if key not in self._keys:
+                raise KeyError(key)
+            with self._lock:
+                if key not in self._made:
+                    assert self._make is not None
+                    self._made[key] = self._make(key)
+                if len(self._made) == len(self._keys):
+                    self._make = None  # what it makes them of is not needed any more
+        return self._made[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One version by key: a matrix per relation, and the table of each node type, with the nodes that died.
+    """One version by key: the matrix of each relation, and the table of each node type, with the nodes that died.
 
-    Relations whose edges have attributes also have the table of their single edges, by number.
+    Relations whose edges have attributes also have the table of their single edges. All are by number, and may be
+    `Lazy`.
     """
 
     version: int
-    matrices: tuple[Csr, ...]
-    nodes: tuple[pa.Table, ...]
+    matrices: Mapping[int, Csr]
+    nodes: Mapping[int, pa.Table]
     edge_rows: Mapping[int, pa.Table] = field(default_factory=dict)
+
+    def loaded(self) -> "Snapshot":
+        """Return the snapshot with all its parts made."""
+        return Snapshot(self.version, dict(self.matrices), dict(self.nodes), dict(self.edge_rows))
 
 
 def write_snapshot(folder: Path, snapshot: Snapshot, facts: VersionFacts) -> Path:
     """Write a snapshot of the version with these facts, complete or not at all; remove older ones and remains."""
     for left in folder.glob(f".{SNAPSHOT}*"):
         shutil.rmtree(left, ignore_errors=True)
-    target = folder / f"{SNAPSHOT}{snapshot.version}"
+    target = snapshot_path(folder, snapshot.version)
     if target.exists():
         _remove(target)
     with whole_folder(target) as temporary:
-        for number, matrix in enumerate(snapshot.matrices):
+        for number, matrix in snapshot.matrices.items():
             for part in _PARTS:
                 np.save(_edge_file(temporary, number, part), getattr(matrix, part), allow_pickle=False)
-        for number, table in enumerate(snapshot.nodes):
+        for number, table in snapshot.nodes.items():
             with writing_nodes(temporary, number, table.schema) as out:
                 out.write_table(table)
         for number, table in snapshot.edge_rows.items():
@@ -256,11 +305,9 @@ def _row_file(folder: Path, number: int) -> Path:
     return folder / f"edge-rows-{number}.arrow"
 
 
-def _matches(path: Path, checksum: str) -> bool:
-    if len(checksum) < 64:
-        return quick_checksum(path) == checksum
-    with path.open("rb") as stream:  # snapshots had SHA-256 before
-        return file_digest(stream, "sha256").hexdigest() == checksum
+def snapshot_path(folder: Path, version: int) -> Path:
+    """Return where the snapshot of a version is."""
+    return folder / f"{SNAPSHOT}{version}"
 
 
 def snapshots_of(folder: Path) -> Mapping[int, Path]:
@@ -271,36 +318,122 @@ def snapshots_of(folder: Path) -> Mapping[int, Path]:
 
 def read_snapshot(path: Path, layout: StoreLayout, facts: VersionFacts) -> Snapshot:
     """Verify a snapshot of the version with these facts, and map it into memory; raise SourceError if it is damaged."""
-    try:
-        _verify(path, layout, facts)
-        nodes = tuple(map_nodes(path, number) for number in range(len(layout.schema.node_types)))
-        sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
-        matrices = []
-        for number, relation in enumerate(layout.schema.relations):
-            files = (_edge_file(path, number, part) for part in _PARTS)
-            indptr, indices, data = (np.asarray(np.load(file, mmap_mode="r", allow_pickle=False)) for file in files)
-            matrices.append(_to_matrix(indptr, indices, data, (sizes[relation.source], sizes[relation.target])))
-        rows = {number: _map_table(_row_file(path, number)) for number in layout.described_relations}
-        for number, table in rows.items():
-            if table.schema != edge_row_schema(layout.edge_attributes[number]):
-                raise ValueError(f"{_row_file(path, number).name} has other columns than the database")
-        return Snapshot(facts.version, tuple(matrices), nodes, rows)
-    except (OSError, ValueError, TypeError, RecursionError, pa.ArrowException) as error:
-        raise SourceError(f"the snapshot {path} is damaged ({error})") from error
+    files = _MappedFiles(path, layout, facts)
+    files.verify(*files.names)
+    return files.snapshot(facts.version).loaded()
+
+
+def map_snapshot(path: Path, layout: StoreLayout, facts: VersionFacts) -> Snapshot:
+    """Map a snapshot of the version with these facts into memory; each part is verified when it is first asked for.
+
+    A part that is damaged raises SourceError, and so does this if files are missing or of another version.
+    """
+    return _MappedFiles(path, layout, facts).snapshot(facts.version)
+
+
+class _MappedFiles:
+    """The files of a snapshot, mapped into memory at once, so that none is lost or replaced before it is verified.
+
+    Parameters
+    ----------
+    path
+        The folder of the snapshot.
+    layout
+        What the database says the store holds.
+    facts
+        What the database says about the version of the snapshot.
+    """
+
+    def __init__(self, path: Path, layout: StoreLayout, facts: VersionFacts) -> None:
+        self._path, self._layout = path, layout
+        with self._raising_damage():
+            self._checksums = _read_manifest(path, layout, facts)
+            self._contents = {name: _map(path / name) for name in self._checksums}
+        self._verified: set[str] = set()
+        self._nodes = Lazy(range(len(layout.schema.node_types)), self._read_nodes)
+
+    @property
+    def names(self) -> Iterable[str]:
+        return self._checksums
+
+    def snapshot(self, version: int) -> Snapshot:
+        relations = range(len(self._layout.schema.relations))
+        rows = Lazy(self._layout.described_relations, self._read_rows)
+        return Snapshot(version, Lazy(relations, self._read_matrix), self._nodes, rows)
+
+    def verify(self, *names: str) -> list[pa.Buffer]:
+        """Return the contents of some files; raise SourceError unless each has its checksum."""
+        new = [name for name in names if name not in self._verified]
+        with self._raising_damage():
+            for name, matches in zip(new, self._compare(new), strict=True):
+                if not matches:
+                    raise ValueError(f"{name} differs from its checksum")
+        self._verified.update(new)
+        return [self._contents[name] for name in names]
+
+    def _compare(self, names: list[str]) -> list[bool]:
+        if sum(self._contents[name].size for name in names) <= _FEW_BYTES:
+            return list(map(self._matches, names))
+        with ThreadPoolExecutor(_VERIFYING_THREADS) as pool:  # which hash without the lock of the interpreter
+            return list(pool.map(self._matches, names))
+
+    def _matches(self, name: str) -> bool:
+        content, checksum = self._contents[name], self._checksums[name]
+        if len(checksum) < 64:
+            return f"{crc32(content):08x}" == checksum
+        return sha256(content).hexdigest() == checksum  # snapshots had SHA-256 before
+
+    def _read_nodes(self, number: int) -> pa.Table:
+        (content,) = self.verify(_node_file(self._path, number).name)
+        with self._raising_damage():
+            return pa.ipc.open_file(content).read_all()
+
+    def _read_rows(self, number: int) -> pa.Table:
+        name = _row_file(self._path, number).name
+        (content,) = self.verify(name)
+        with self._raising_damage():
+            table = pa.ipc.open_file(content).read_all()
+            if table.schema != edge_row_schema(self._layout.edge_attributes[number]):
+                raise ValueError(f"{name} has other columns than the database")
+            return table
+
+    def _read_matrix(self, number: int) -> Csr:
+        contents = self.verify(*(_edge_file(self._path, number, part).name for part in _PARTS))
+        rows, columns = (len(self._nodes[end]) for end in self._layout.ends(number))
+        with self._raising_damage():
+            indptr, indices, data = map(_to_array, contents)
+            return _to_matrix(indptr, indices, data, (rows, columns))
+
+    @contextmanager
+    def _raising_damage(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, ValueError, TypeError, RecursionError, pa.ArrowException) as error:
+            raise SourceError(f"the snapshot {self._path} is damaged ({error})") from error
+
+
+def _map(file: Path) -> pa.Buffer:
+    """Map a file into memory; unlike `mmap`, Arrow keeps no file open for it."""
+    with pa.memory_map(str(file)) as source:
+        return source.read_buffer()
+
+
+def _to_array(content: pa.Buffer) -> NDArray[Any]:
+    """Return the array of a mapped .npy file, without a copy."""
+    start = BytesIO(content[:_LONGEST_HEADER])
+    if np.lib.format.read_magic(start) != (1, 0):
+        raise ValueError("an array has another format than this neupath writes")
+    shape, _, kind = np.lib.format.read_array_header_1_0(start)
+    return np.ndarray(shape, kind, content, start.tell())
 
 
 def map_nodes(folder: Path, number: int) -> pa.Table:
     """Map the nodes of a type into memory."""
-    return _map_table(_node_file(folder, number))
+    return pa.ipc.open_file(_map(_node_file(folder, number))).read_all()
 
 
-def _map_table(file: Path) -> pa.Table:
-    with pa.memory_map(str(file)) as source:
-        return pa.ipc.open_file(source).read_all()
-
-
-def _verify(path: Path, layout: StoreLayout, facts: VersionFacts) -> None:
-    """Raise ValueError unless the snapshot has the right files with their checksums, and is of this version."""
+def _read_manifest(path: Path, layout: StoreLayout, facts: VersionFacts) -> dict[str, str]:
+    """Return the checksum of each file; raise ValueError unless they are those of this store, and of this version."""
     manifest = json.loads((path / _MANIFEST).read_text(encoding="utf-8"))
     files = manifest.get("files") if isinstance(manifest, dict) else None
     types, relations = range(len(layout.schema.node_types)), range(len(layout.schema.relations))
@@ -309,9 +442,8 @@ def _verify(path: Path, layout: StoreLayout, facts: VersionFacts) -> None:
     row_files = (_row_file(path, number).name for number in layout.described_relations)
     if not isinstance(files, dict) or files.keys() != {*edge_files, *node_files, *row_files}:
         raise ValueError(f"{_MANIFEST} does not list the files of this store")
+    if not all(isinstance(checksum, str) for checksum in files.values()):
+        raise ValueError(f"{_MANIFEST} has a checksum that is no text")
     if manifest.get("facts", asdict(facts)) != asdict(facts):  # manifests from before have none
         raise ValueError(f"{_MANIFEST} is of another graph than version {facts.version} of the database")
-    with ThreadPoolExecutor(_VERIFYING_THREADS) as pool:
-        for name, matches in zip(files, pool.map(lambda name: _matches(path / name, files[name]), files), strict=True):
-            if not matches:
-                raise ValueError(f"{name} differs from its checksum")
+    return files

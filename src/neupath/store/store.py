@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Condition, RLock
 from typing import Any, Self
@@ -125,12 +126,18 @@ class Store:
             return read_facts(connection)
 
     def hin(self, as_of: int | None = None) -> HIN:
-        """Return the newest version of the graph, or the one numbered `as_of`."""
+        """Return the newest version of the graph, or the one numbered `as_of`.
+
+        The files of its snapshot are verified when they are first used.
+        """
         with self._reading() as connection:
-            return read_version(connection, self.folder, as_of)
+            return read_version(connection, self.folder, as_of, partial(_reading_again, self.folder.absolute()))
 
     def keyed(self) -> tuple[VersionFacts, HIN, dict[str, Rows]]:
-        """Return the newest version with the keys of its nodes by type, in the order of their rows."""
+        """Return the newest version with the keys of its nodes by type, in the order of their rows.
+
+        All files of its snapshot are verified first: updates build on it.
+        """
         with self._reading() as connection:
             hin, keys = read_version(connection, self.folder), {}
             for number, node_type in enumerate(hin.schema.node_types):
@@ -257,6 +264,14 @@ class Store:
 
     def _is_in_place(self) -> bool:
         return self._file is None or _inode_of(self.folder) == self._file
+
+
+@contextmanager
+def _reading_again(folder: Path) -> Iterator[Any]:
+    """Lend a connection to the store in a folder: that of this process's writer, as DuckDB gives out no other."""
+    writer = _writers.get(folder.resolve())
+    with database.reading(folder) if writer is None else writer._reading() as connection:
+        yield connection
 
 
 def _inode_of(folder: Path) -> tuple[int, int] | None:

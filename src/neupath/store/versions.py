@@ -3,11 +3,11 @@
 import json
 import logging
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from neupath._runtime.disk_cache import DiskCache
 from neupath._runtime.files import locked
 from neupath.errors import GraphError, SourceError, WriteError, did_you_mean, listed
 from neupath.graph.edge_attributes import attribute_value, kind_of
-from neupath.graph.hin import HIN, Edges, Floats
+from neupath.graph.hin import HIN, Csr, Edges, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.store import database, snapshots
@@ -34,6 +34,7 @@ from neupath.store.database import (
     run,
 )
 from neupath.store.snapshots import (
+    Lazy,
     Snapshot,
     Triplets,
     checksum_of_node,
@@ -50,11 +51,21 @@ _log = logging.getLogger("neupath.store")
 _REPAIR_LOCK = ".repair.lock"
 
 
-def read_version(connection: Any, folder: Path, version: int | None = None) -> HIN:
-    """Return the graph at a version, by default the newest."""
+Reopen = Callable[[], AbstractContextManager[Any]]
+
+
+def read_version(connection: Any, folder: Path, version: int | None = None, reopen: Reopen | None = None) -> HIN:
+    """Return the graph at a version, by default the newest.
+
+    Where `reopen` lends another connection later, each part of the snapshot is verified when it is first used; if it is
+    damaged, the version is read again. Without it, all of the snapshot is verified now.
+    """
     facts, layout = read_facts(connection, version), read_layout(connection)
-    hin = to_hin(layout, _read_state(connection, folder, layout, facts.version))
-    return replace(hin, disk_cache=disk_cache(folder, facts))
+    if reopen is None:
+        state = _read_state(connection, folder, layout, facts.version)
+    else:
+        state = _lazy_state(connection, folder, layout, facts, reopen)
+    return replace(to_hin(layout, state), disk_cache=disk_cache(folder, facts))
 
 
 def disk_cache(folder: Path, facts: VersionFacts) -> DiskCache:
@@ -65,17 +76,64 @@ def disk_cache(folder: Path, facts: VersionFacts) -> DiskCache:
 def _read_state(connection: Any, folder: Path, layout: StoreLayout, version: int) -> Snapshot:
     """Return a version with its nodes numbered by key, from the newest usable snapshot and the changes after it.
 
-    A snapshot older than the last compaction is not usable: compaction deletes the changes after it.
+    All of the snapshot is verified first, and rebuilt if it is damaged.
     """
-    usable = {at: path for at, path in snapshots.snapshots_of(folder).items() if layout.base_version <= at <= version}
-    if not usable:
+    facts = _newest_snapshot(connection, folder, layout, version)
+    if facts is None:
         return rebuild(connection, layout, version)
-    facts = read_facts(connection, max(usable))
     try:
-        base = snapshots.read_snapshot(usable[facts.version], layout, facts)
+        base = snapshots.read_snapshot(snapshots.snapshot_path(folder, facts.version), layout, facts)
     except SourceError as damage:
         base = _repair(connection, folder, layout, facts, str(damage))
-    return _advanced(connection, layout, base, version)
+    return _advanced(connection, layout, base, version).loaded()
+
+
+def _newest_snapshot(connection: Any, folder: Path, layout: StoreLayout, version: int) -> VersionFacts | None:
+    """Return the facts of the newest usable snapshot for a version.
+
+    A snapshot older than the last compaction is not usable: compaction deletes the changes after it.
+    """
+    usable = [at for at in snapshots.snapshots_of(folder) if layout.base_version <= at <= version]
+    return read_facts(connection, max(usable)) if usable else None
+
+
+def _lazy_state(connection: Any, folder: Path, layout: StoreLayout, facts: VersionFacts, reopen: Reopen) -> Snapshot:
+    """Return a version as `_read_state` does, but verify each part of the snapshot when it is first asked for.
+
+    Damaged parts come from `_read_state`, with another connection.
+    """
+    base_facts = _newest_snapshot(connection, folder, layout, facts.version)
+    if base_facts is None:
+        return rebuild(connection, layout, facts.version)
+    try:
+        path = snapshots.snapshot_path(folder, base_facts.version)
+        base = snapshots.map_snapshot(path, layout, base_facts)
+    except SourceError:
+        return _read_state(connection, folder, layout, facts.version)
+    mapped = _advanced(connection, layout, base, facts.version)
+    reread: Lazy[None, Snapshot] = Lazy([None], lambda _: _reread(folder, facts, reopen))
+
+    def guarded(name: str) -> Lazy[int, Any]:
+        def make(number: int) -> Any:
+            try:
+                return getattr(mapped, name)[number]
+            except SourceError as damage:
+                try:
+                    return getattr(reread[None], name)[number]
+                except SourceError as error:
+                    raise SourceError(f"{damage}, and cannot be rebuilt: {error}") from error
+
+        return Lazy(getattr(mapped, name), make)
+
+    return Snapshot(facts.version, guarded("matrices"), guarded("nodes"), guarded("edge_rows"))
+
+
+def _reread(folder: Path, facts: VersionFacts, reopen: Reopen) -> Snapshot:
+    """Read a version again, verifying all of it; raise if the store has another version of this number now, or none."""
+    with reopen() as connection:
+        if read_facts(connection, facts.version) != facts:
+            raise SourceError(f"the store {folder} was replaced while it was open; open it again")
+        return _read_state(connection, folder, read_layout(connection), facts.version)
 
 
 def _repair(connection: Any, folder: Path, layout: StoreLayout, facts: VersionFacts, damage: str) -> Snapshot:
@@ -105,7 +163,7 @@ def wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state:
         problems.append(f"there are {edges:,} edges where {facts.edges:,} were counted")
     if edge_sum != facts.edge_checksum:
         problems.append("the checksum of the edges differs from the one written with them")
-    nodes = sum(int(np.count_nonzero(_alive(table, facts.version))) for table in state.nodes)
+    nodes = sum(int(np.count_nonzero(_alive(table, facts.version))) for table in state.nodes.values())
     if nodes != facts.nodes:
         problems.append(f"there are {nodes:,} nodes where {facts.nodes:,} were counted")
     alive = "born <= $1 AND (died IS NULL OR died > $1)"
@@ -117,63 +175,75 @@ def wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state:
 
 def rebuild(connection: Any, layout: StoreLayout, version: int) -> Snapshot:
     """Return a version from the database alone."""
-    types = range(len(layout.schema.node_types))
-    nodes = tuple(_as_of(_read_nodes(connection, number), layout.base_version) for number in types)
-    sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
-    matrices = []
-    for number, relation in enumerate(layout.schema.relations):
-        shape = sizes[relation.source], sizes[relation.target]
-        edges = _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
-        matrices.append(snapshots.from_edges(*edges, shape, relation.directed))
     base = layout.base_version
+    types = range(len(layout.schema.node_types))
+    nodes = {number: _as_of(_read_nodes(connection, number), base) for number in types}
+    matrices = {}
+    for number, relation in enumerate(layout.schema.relations):
+        edges = _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
+        matrices[number] = snapshots.from_edges(*edges, _shape(layout, number, nodes), relation.directed)
     alive = "born <= $1 AND (died IS NULL OR died > $1)"
     rows = {n: read_edge_rows(connection, n, layout, alive, [base]) for n in layout.described_relations}
-    return _advanced(connection, layout, Snapshot(base, tuple(matrices), nodes, rows), version)
+    return _advanced(connection, layout, Snapshot(base, matrices, nodes, rows), version).loaded()
+
+
+def _shape(layout: StoreLayout, number: int, nodes: Mapping[int, pa.Table]) -> tuple[int, int]:
+    source, target = layout.ends(number)
+    return len(nodes[source]), len(nodes[target])
 
 
 def _advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int) -> Snapshot:
+    """Return a version after `base`: its parts are made of those of `base`, and of what this reads, on demand."""
     ((last,),) = run(connection, "SELECT max(version) FROM versions")
-    nodes = base.nodes if base.version == last else _later_nodes(connection, base)
-    nodes = tuple(_as_of(table, version) for table in nodes)
-    sizes = dict(zip(layout.schema.node_types, map(len, nodes), strict=True))
-    matrices = []
-    for number, relation in enumerate(layout.schema.relations):
-        matrix = snapshots.enlarged(base.matrices[number], (sizes[relation.source], sizes[relation.target]))
-        changed = in_both_directions(*_read_changes(connection, number, base.version, version), relation.directed)
-        matrices.append(snapshots.overlaid(matrix, *changed))
-    rows = {n: _later_rows(connection, layout, n, base, version) for n in layout.described_relations}
-    return Snapshot(version, tuple(matrices), nodes, rows)
-
-
-def _later_rows(connection: Any, layout: StoreLayout, number: int, base: Snapshot, version: int) -> pa.Table:
-    """Return the single edges of a relation at a version: those of an earlier one, without removed, with new ones."""
-    rows = base.edge_rows[number]
+    read = {} if base.version == last else _later_nodes(connection, base)
+    nodes = Lazy(base.nodes, lambda number: _as_of(read[number] if number in read else base.nodes[number], version))
     if base.version == version:
-        return rows
-    span = [base.version, version]
-    gone = f"SELECT row FROM edge_rows_{number} WHERE died > ? AND died <= ? AND born <= {base.version}"  # noqa: S608
-    removed = [row for (row,) in run(connection, gone, span)]
+        return Snapshot(version, base.matrices, nodes, base.edge_rows)
+    changes = {number: _read_changes(connection, number, base.version, version) for number in base.matrices}
+
+    def matrix(number: int) -> Csr:
+        enlarged = snapshots.enlarged(base.matrices[number], _shape(layout, number, nodes))
+        directed = layout.schema.relations[number].directed
+        return snapshots.overlaid(enlarged, *in_both_directions(*changes[number], directed))
+
+    later_rows = {n: _later_rows(connection, layout, n, base.version, version) for n in base.edge_rows}
+    rows = Lazy(base.edge_rows, lambda number: _with_rows(base.edge_rows[number], *later_rows[number]))
+    return Snapshot(version, Lazy(base.matrices, matrix), nodes, rows)
+
+
+def _later_rows(
+    connection: Any, layout: StoreLayout, number: int, after: int, version: int
+) -> tuple[list[int], pa.Table]:
+    """Return the single edges of a relation that were removed between two versions, by number, and the new ones."""
+    gone = f"SELECT row FROM edge_rows_{number} WHERE died > $1 AND died <= $2 AND born <= $1"  # noqa: S608
+    removed = [row for (row,) in run(connection, gone, [after, version])]
+    new = "born > $1 AND born <= $2 AND (died IS NULL OR died > $2)"
+    return removed, read_edge_rows(connection, number, layout, new, [after, version])
+
+
+def _with_rows(rows: pa.Table, removed: list[int], added: pa.Table) -> pa.Table:
     if removed:
         rows = rows.filter(pa.array(~np.isin(rows["row"].to_numpy(), removed)))
-    new = "born > $1 AND born <= $2 AND (died IS NULL OR died > $2)"
-    added = read_edge_rows(connection, number, layout, new, span)
     return pa.concat_tables([rows, added]).unify_dictionaries() if len(added) else rows
 
 
-def _later_nodes(connection: Any, base: Snapshot) -> tuple[pa.Table, ...]:
-    """Return the newest node tables, read from the database only if nodes were added or removed since."""
-    tables = []
-    for number, table in enumerate(base.nodes):
+def _later_nodes(connection: Any, base: Snapshot) -> dict[int, pa.Table]:
+    """Return the newest node tables of the types of which nodes were added or removed since."""
+    tables = {}
+    for number in base.nodes:
         query = f"SELECT count(*) FROM nodes_{number} WHERE born > $1 OR died > $1"  # noqa: S608
         ((changed,),) = run(connection, query, [base.version])
-        tables.append(_read_nodes(connection, number) if changed else table)
-    return tuple(tables)
+        if changed:
+            tables[number] = _read_nodes(connection, number)
+    return tables
 
 
 def _as_of(table: pa.Table, version: int) -> pa.Table:
     """Return the nodes born up to a version, dead ones too."""
-    born = table["born"].to_numpy()
-    return table if not len(born) or born[-1] <= version else table.slice(0, int(np.searchsorted(born, version + 1)))
+    born = table["born"]
+    if not len(born) or born[-1].as_py() <= version:  # `to_numpy` of a whole column would import pandas
+        return table
+    return table.slice(0, int(np.searchsorted(born.to_numpy(), version + 1)))
 
 
 def _read_nodes(connection: Any, number: int) -> pa.Table:
@@ -196,19 +266,22 @@ def _fetch(connection: Any, query: str, values: list[Any]) -> Triplets:
 
 
 def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
-    """Return a version as a graph: rows number the nodes that are alive, in the order of their keys."""
-    alive = [_alive(table, state.version) for table in state.nodes]
-    masks = dict(zip(layout.schema.node_types, alive, strict=True))
-    nodes = {
-        node_type: to_nodes(layout, number, state.nodes[number], masks[node_type])
-        for number, node_type in enumerate(layout.schema.node_types)
-    }
-    matrices = {
-        relation: snapshots.restricted(matrix, masks[relation.source], masks[relation.target])
-        for relation, matrix in zip(layout.schema.relations, state.matrices, strict=True)
-    }
-    tables = EdgeTables(layout, state.edge_rows, masks)
-    return HIN(layout.schema, MappingProxyType(nodes), MappingProxyType(matrices), layout.notes, tables)
+    """Return a version as a graph: rows number the nodes that are alive, in the order of their keys.
+
+    Its parts are made of those of the version when they are first used.
+    """
+    types = layout.type_numbers
+    relations = {relation: number for number, relation in enumerate(layout.schema.relations)}
+    alive = Lazy(types, lambda node_type: _alive(state.nodes[types[node_type]], state.version))
+
+    def nodes(node_type: str) -> Nodes:
+        return to_nodes(layout, types[node_type], state.nodes[types[node_type]], alive[node_type])
+
+    def matrix(relation: Relation) -> Csr:
+        return snapshots.restricted(state.matrices[relations[relation]], alive[relation.source], alive[relation.target])
+
+    tables = EdgeTables(layout, state.edge_rows, alive)
+    return HIN(layout.schema, Lazy(types, nodes), Lazy(relations, matrix), layout.notes, tables)
 
 
 class EdgeTables(Mapping[Relation, Edges]):
@@ -343,7 +416,7 @@ class Head:
         self.layout, self.facts, self.changes = layout, facts, changes
         self._state = state
         self._keys: dict[int, dict[Id, int]] = {}
-        self.sizes = [len(table) for table in self._state.nodes]
+        self.sizes = [len(table) for table in self._state.nodes.values()]
         self._new: list[dict[int, tuple[Id, str | None]]] = [{} for _ in self._state.nodes]
         self._weights: list[dict[Pair, float]] = [{} for _ in self._state.matrices]
         self.single_edges = {
@@ -364,12 +437,12 @@ class Head:
     @classmethod
     def of(cls, hin: HIN, version: int) -> "Head":
         """Return the head of a graph without a store: keys are rows, and counts and checksums are not known."""
-        tables = tuple(database.node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values())
+        tables = [database.node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values()]
         matrices = (hin.matrices[relation] for relation in hin.schema.relations)
-        ordered = tuple(m if m.has_sorted_indices else m.sorted_indices() for m in matrices)  # `weight` bisects rows
+        ordered = [m if m.has_sorted_indices else m.sorted_indices() for m in matrices]  # `weight` bisects rows
         layout = StoreLayout.of(hin)
         rows = {n: edge_row_table(hin.edge_tables[hin.schema.relations[n]]) for n in layout.described_relations}
-        state = Snapshot(version, ordered, tables, rows)
+        state = Snapshot(version, dict(enumerate(ordered)), dict(enumerate(tables)), rows)
         return cls(layout, VersionFacts(version, 0, 0, 0, 0), state)
 
     def columns(self, number: int) -> pa.Schema:
