@@ -953,7 +953,7 @@ def to_pyg(hin: HIN) -> "HeteroData":
         import torch
         from torch_geometric.data import HeteroData
     except ImportError as error:
-        raise MissingExtraError("torch_geometric", "neupath[learn]") from error
+        raise MissingExtraError("torch_geometric", "torch_geometric") from error
     data = HeteroData()
     for kind, nodes in hin.nodes.items():
         data[kind].num_nodes = len(nodes)
