@@ -124,7 +124,8 @@ class Model(Scorer):
             model._restore(hin, tensors)
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
             raise SourceError(
-                f"{path} does not hold the weights that {folder}/config.json describes: {first_line(error)}"
+                f"{path} does not hold the weights that {folder}/config.json describes "
+                f"({first_line(error).rstrip(':')}); train the model again"
             ) from error
         return model
 
