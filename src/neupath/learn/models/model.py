@@ -220,10 +220,12 @@ def seeded(seed: int) -> Iterator[None]:
 @contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
     """Use deterministic sums on CUDA inside the block; on the CPU they always are."""
+    if device.type != "cuda":
+        yield  # to set what is set already would load the compiler of torch
+        return
     before = torch.are_deterministic_algorithms_enabled()
-    if device.type == "cuda":
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(True)
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
     try:
         yield
     finally:

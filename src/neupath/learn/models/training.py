@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
+from inspect import unwrap
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -134,13 +135,21 @@ class _TrainingState:
     log: list[Epoch] = field(default_factory=list)
 
 
+class _AdamW(torch.optim.AdamW):
+    """AdamW that is never compiled: torch's own imports the compiler to say so, longer than many a model trains."""
+
+    step = torch.no_grad()(unwrap(torch.optim.AdamW.step))
+    zero_grad = unwrap(torch.optim.AdamW.zero_grad)
+    add_param_group = unwrap(torch.optim.AdamW.add_param_group)
+
+
 class _Run:
     """A network in training: its optimizer, the best weights so far, and the checkpoint."""
 
     def __init__(self, network: nn.Module, loss: Callable[[Any], Tensor], recipe: Recipe, options: RunOptions) -> None:
         self.network, self.loss, self.recipe, self.options = network, loss, recipe, options
         weights = list(network.parameters())
-        self.optimizer = torch.optim.AdamW(weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
+        self.optimizer = _AdamW(weights, lr=recipe.learning_rate, weight_decay=recipe.weight_decay)
         self.best = [weight.detach().clone() for weight in weights]
         self.made_by = json.dumps(asdict(recipe) | {"fingerprint": options.fingerprint})
         self.state = _TrainingState()
