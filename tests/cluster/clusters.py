@@ -16,8 +16,6 @@ from neupath.cluster.workers import clear_cache
 from tests.patience import PATIENCE
 from tests.processes import run_process
 
-WORKERS = 4
-
 
 def using(security: Security) -> AbstractContextManager[None]:
     """Let the clients of this process use some certificates, as if Dask's configuration named them."""

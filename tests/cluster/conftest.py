@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,8 @@ pytest.importorskip("cryptography")
 
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.cluster import dask_engine as engine
-from tests.cluster.clusters import WORKERS, InlineWorkers, start_cluster
+from tests.cluster.clusters import InlineWorkers
+from tests.cluster.table_folders import text_id, write_tables
 
 
 @pytest.fixture
@@ -40,8 +42,7 @@ def weighted() -> HIN:
     )
 
 
-@pytest.fixture(scope="package")
-def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A scheduler and some workers, each a process of its own, over TCP; they end early, as idle ones cost time."""
-    with start_cluster(tmp_path_factory.mktemp("dask"), WORKERS) as (address, _):
-        yield address
+@pytest.fixture
+def tables(tmp_path: Path) -> Path:
+    """Tables of several parts, with ids that are texts."""
+    return write_tables(tmp_path / "tables", text_id, 3)

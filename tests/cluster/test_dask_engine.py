@@ -7,6 +7,7 @@ import signal
 import socketserver
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
@@ -22,10 +23,11 @@ from neupath import HIN, NeuPathError, join
 from neupath.cluster import Dask, workers
 from neupath.cluster import join_tasks as ranking
 from neupath.cluster.join_tasks import merge_rankings
-from neupath.engine.join import discard
+from neupath.engine.join import JoinOptions, discard
 from neupath.engine.topk import Ranking, top_k_of_scores
 from neupath.measures import measure_named, walk_measures
 from tests.cluster.clusters import start_cluster
+from tests.cluster.table_folders import same_from_tables
 from tests.command_line import Run
 from tests.conditioned import Case
 from tests.patience import PATIENCE, wait_until
@@ -33,6 +35,14 @@ from tests.processes import run_process
 from tests.walks import by_walks
 
 APVPA = "author-paper-venue-paper-author"
+WORKERS = 3  # one of them is killed
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A scheduler and some workers, each a process of its own, over TCP; they end early, as idle ones cost time."""
+    with start_cluster(tmp_path_factory.mktemp("dask"), WORKERS) as (address, _):
+        yield address
 
 
 def same(scorer, folder: Path, engine: Dask, k: int | None = 5, **options) -> bool:
@@ -125,6 +135,12 @@ def test_workers_clear_their_caches_after_a_join(scheduler: str, weighted: HIN, 
 @pytest.mark.slow
 def test_workers_over_tcp(scheduler: str, weighted: HIN, tmp_path: Path, measure: str) -> None:
     assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(scheduler, strip=400), block=16)
+
+
+@pytest.mark.slow
+def test_workers_over_tcp_read_tables(scheduler: str, tables: Path, tmp_path: Path) -> None:
+    terms = JoinOptions(5, block=16)
+    assert same_from_tables("pathsim", APVPA, tables, tmp_path, Dask(scheduler, strip=600), terms)
 
 
 @pytest.mark.slow

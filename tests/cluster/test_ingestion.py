@@ -18,60 +18,18 @@ from neupath.engine.join import JoinOptions
 from neupath.io.tables import TableFile
 from neupath.measures import measure_named, walk_measures
 from tests.cluster.clusters import InlineWorkers
+from tests.cluster.table_folders import (
+    edges,
+    number_id,
+    same_from_tables,
+    text_id,
+    text_of_number,
+    write_parts,
+    write_tables,
+)
 from tests.command_line import Run
 
 APVPA = "author-paper-venue-paper-author"
-
-
-def write_parts(folder: Path, name: str, table: pa.Table, parts: int, row_group: int = 250) -> None:
-    """Write a table as a folder of parts, or as one file."""
-    if parts == 1:
-        pq.write_table(table, folder / f"{name}.parquet", row_group_size=row_group)
-        return
-    (folder / name).mkdir()
-    (folder / name / "_SUCCESS").write_text("")
-    for part, at in enumerate(np.array_split(np.arange(len(table)), parts)):
-        pq.write_table(table.take(at), folder / name / f"part-{part:03}.parquet", row_group_size=row_group)
-
-
-def edges(kind: Callable[[str, int], object]) -> dict[str, pa.Table]:
-    """Authors, papers and venues: parallel edges, a hub with a tenth of them, weights that are no round numbers."""
-    rng = np.random.default_rng(3)
-    authors, papers = rng.integers(0, 150, 2000), rng.integers(0, 180, 2000)
-    authors[rng.permutation(2000)[:200]] = 7
-    papers[authors == 7] = rng.integers(0, 30, (authors == 7).sum())  # the hub's edges are parallel many times over
-    columns = {
-        "author_id": [kind("a", int(i)) for i in authors],
-        "paper_id": [kind("p", int(i)) for i in papers],
-    }
-    columns["weight"] = rng.choice([0.1, 0.7, 1.0, 3.3, 0.0, 1e-5], 2000).tolist()
-    places = rng.integers(0, 9, 170)
-    at = {"paper_id": [kind("p", i) for i in range(170)], "venue_id": [kind("v", int(i)) for i in places]}
-    return {"author_paper": pa.table(columns), "paper_venue": pa.table(at)}
-
-
-def text_id(letter: str, number: int) -> str:
-    return f"{letter}{number}-é"
-
-
-def number_id(_: str, number: int) -> int:
-    return number * 1_000_003 - 500
-
-
-def text_of_number(_: str, number: int) -> str:
-    return str(number)
-
-
-def write_tables(folder: Path, kind: Callable[[str, int], object], parts: int) -> Path:
-    folder.mkdir()
-    for name, table in edges(kind).items():
-        write_parts(folder, name, table, parts)
-    return folder
-
-
-@pytest.fixture
-def tables(tmp_path: Path) -> Path:
-    return write_tables(tmp_path / "tables", text_id, 3)
 
 
 def assert_same_graph(folder: Path, work: Path, most: int, **options) -> None:
@@ -172,7 +130,7 @@ def test_tables_without_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("measure", "strip"), [*((measure, 400) for measure in walk_measures()), ("pathsim", None)])
 @pytest.mark.slow
 def test_the_result_equals_that_of_one_process(tables: Path, tmp_path: Path, measure: str, strip: int | None) -> None:
-    assert same(measure, APVPA, tables, tmp_path, Dask(strip=strip), JoinOptions(5, block=32))
+    assert same_from_tables(measure, APVPA, tables, tmp_path, Dask(strip=strip), JoinOptions(5, block=32))
 
 
 @pytest.mark.usefixtures("inline")
@@ -180,7 +138,7 @@ def test_the_result_equals_that_of_one_process(tables: Path, tmp_path: Path, mea
 @pytest.mark.slow
 def test_targets_of_another_type(tables: Path, tmp_path: Path, measure: str) -> None:
     path = "author-paper-author-paper-venue" if measure == "hetesim" else "author-paper-venue"
-    assert same(measure, path, tables, tmp_path, Dask(strip=2000), JoinOptions(5))
+    assert same_from_tables(measure, path, tables, tmp_path, Dask(strip=2000), JoinOptions(5))
 
 
 @pytest.mark.usefixtures("inline")
@@ -210,22 +168,7 @@ def test_a_step_over_several_relations(tmp_path: Path) -> None:
     likes = edges(text_id)["author_paper"].slice(500, 700)
     pq.write_table(likes, folder / "author_likes_paper.parquet", row_group_size=100)
     for measure in ("pathsim", "dwpc"):
-        assert same(measure, APVPA, folder, tmp_path, Dask(strip=500), JoinOptions(5))
-
-
-def same(measure: str, path: str, folder: Path, out: Path, engine: Dask, terms: JoinOptions) -> bool:
-    here, there = out / "here.parquet", out / "there.parquet"
-    join(npth.load(folder), measure_named(measure, path), here, terms.k, block=terms.block)
-    plan = plan_folder(folder)
-    assert plan is not None
-    join_plan(measure_named(measure, path), plan, there, terms, engine=engine)
-    assert not list(out.glob("*.parts"))
-    return here.read_bytes() == there.read_bytes()
-
-
-@pytest.mark.slow
-def test_workers_over_tcp(scheduler: str, tables: Path, tmp_path: Path) -> None:
-    assert same("pathsim", APVPA, tables, tmp_path, Dask(scheduler, strip=600), JoinOptions(5, block=16))
+        assert same_from_tables(measure, APVPA, folder, tmp_path, Dask(strip=500), JoinOptions(5))
 
 
 @pytest.mark.usefixtures("inline")

@@ -22,10 +22,6 @@ from neupath.store import check, write_store
 from tests.patience import PATIENCE
 from tests.service.conftest import HOSTILE, Running, hostile_graph, start_service
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of libraries that it loads
-    schemathesis = pytest.importorskip("schemathesis")
-
 pytestmark = pytest.mark.slow
 EXAMPLES = int(os.environ.get("NEUPATH_FUZZ", "6"))
 """Requests of each call and mode."""
@@ -78,14 +74,22 @@ def season(content: Any, number: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def calls(fuzzed: Running) -> list[Any]:
+def schemathesis() -> Any:
+    """The generator of requests, imported where it is used: that takes half a second."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of libraries that it loads
+        return pytest.importorskip("schemathesis")
+
+
+@pytest.fixture(scope="module")
+def calls(schemathesis: Any, fuzzed: Running) -> list[Any]:
     schema = schemathesis.openapi.from_url(f"{fuzzed.url}/api/openapi.json")
     return [operation.ok() for operation in schema.get_all_operations()]
 
 
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 @pytest.mark.parametrize("number", range(CALLS))
-def test_no_generated_request_is_an_internal_error(calls: list[Any], number: int, mode: str) -> None:
+def test_no_generated_request_is_an_internal_error(schemathesis: Any, calls: list, number: int, mode: str) -> None:
     assert len(calls) == CALLS
     turns = cycle(range(12))
 

@@ -5,7 +5,7 @@ Sums run in the order of the query's row, as in `product_kernels`, so scores are
 
 import numpy as np
 
-from neupath.engine.product_kernels import compiled, insert, normalised, ranks_below
+from neupath.engine.product_kernels import NO_ROWS, compiled, insert, normalised, ranks_below
 from neupath.engine.products import Normalisation
 from neupath.graph.hin import mix64
 
@@ -262,7 +262,7 @@ def add_up(row, postings, low, high, num_labels, work, state):
             begins[i], ends[i] = _bounds(labels, starts[middles[i]], starts[middles[i] + 1], low, high)
             work += ends[i] - begins[i]
     listing = _SCAN * work < high - low
-    count = 0
+    count = NO_ROWS
     for i in range(len(middles)):
         begin = starts[middles[i]] if whole else begins[i]
         end = starts[middles[i] + 1] if whole else ends[i]
@@ -361,8 +361,9 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
         pays = tried < _TRIES or 2 * paid > tried or q % _TRIES == 0  # rarely tried where it has not paid
         if prune and pays and has_band(normalisation[0]) and work > _LIGHT and num_labels > 16 * wanted:
             tried += 1
-            low, high = _likely(normalisation, dx, norms, 0, num_labels, max(4 * wanted, num_labels // 64))
-        held = _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, (0, 0))
+            low, high = _likely(normalisation, dx, norms, NO_ROWS, num_labels, max(4 * wanted, num_labels // 64))
+        held = NO_ROWS, NO_ROWS
+        held = _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, held)
         if low > 0 or high < num_labels:
             lowest, highest = 0, num_labels
             if held[1] >= wanted:
@@ -442,7 +443,7 @@ def reach_groups(left, left_norms, postings, norms, normalisation, least, groups
     sums, touched = state[0], state[1]
     ends = np.zeros(len(groups) + 1, dtype=np.int64)
     labels, scores = np.empty(1024, dtype=np.uint32), np.empty(1024)
-    size = 0
+    size = NO_ROWS
     for q in range(len(groups)):
         g = groups[q]
         if g >= 0:  # -1: queries without any edge

@@ -27,6 +27,8 @@ _JACCARD, _OVERLAP = int(Normalisation.JACCARD), int(Normalisation.OVERLAP)
 _SHORT = 32  # the largest k for which a sorted list is faster than a heap
 _LANES = 32
 _NO_SCORE = -1.0
+NO_ROWS = np.int64(0)
+"""Where a count begins that other kernels go on with: numba would compile these twice, once for the constant 0."""
 
 
 @compiled
@@ -183,7 +185,7 @@ def keep_best(scores, rows, count, best_scores, best_rows):
     bound = 0.0
     if 2 * k <= _LANES and count >= 2 * _LANES:
         bound = _lower_bound(scores, count, k, np.empty(_LANES))
-    size = 0
+    size = NO_ROWS
     for i in range(count):
         if scores[i] >= bound:
             if short:
@@ -304,7 +306,7 @@ def score_rows(left, right, left_norms, right_norms, normalisation, queries, sco
 @compiled
 def add_row(left, right, sums):
     """Add up the product of a left factor of one row in `sums`, which holds zeros; shape (targets,)."""
-    _accumulate(left, right, 0, sums, np.empty(len(sums) + 1, dtype=np.uint32))
+    _accumulate(left, right, NO_ROWS, sums, np.empty(len(sums) + 1, dtype=np.uint32))
 
 
 # ---- Transposing ---------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath.engine.product_kernels import compiled, keep_best, normalised
+from neupath.engine.product_kernels import NO_ROWS, compiled, keep_best, normalised
 from neupath.engine.products import LARGEST
 
 # ---- Arrays --------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ def weights_of(fields, rows, columns):
 # the entries with born ≤ v < died, and those of the base that nothing has replaced by v. The entries of a line lie
 # together. When their span is full, the writer copies them to a larger one, and publishes that when it is complete.
 # All else that it writes has a version that no reader has yet.
-NOW = NEVER - 1
+NOW = np.int64(NEVER - 1)
 
 
 @compiled
@@ -611,7 +611,7 @@ def _add_entries(entries, version, weight, sums, touched, count):
 @compiled
 def _add_middles(middles, weights, right, version, sums, touched):
     """Add up the columns of some middle nodes, each times its weight."""
-    count = 0
+    count = NO_ROWS
     for i in range(len(middles)):
         middle, weight = middles[i], weights[i]
         first, last = _base_of(right.indptr, middle)

@@ -5,7 +5,7 @@ All walk the rows of a sparse matrix in the order of their entries, so results d
 
 import numpy as np
 
-from neupath.engine.product_kernels import compiled
+from neupath.engine.product_kernels import NO_ROWS, compiled
 
 
 # ---- PPR and RWR ---------------------------------------------------------------------------------
@@ -76,10 +76,10 @@ def meetings(indptr, indices, data, decay, first, depths, guess, least):
     sizes = np.zeros(len(depths), np.int64)
     columns, values = np.empty(1024, np.int64), np.empty(1024)
     left_out, left_out_share = np.zeros(len(depths)), np.zeros(len(depths))
-    size = 0
+    size = NO_ROWS
     for row in range(len(depths)):
         now[first + row] = 1.0
-        support[0], num_support, num_met = first + row, 1, 0
+        support[0], num_support, num_met = first + row, NO_ROWS + 1, NO_ROWS
         worth = 1.0
         for _ in range(depths[row]):
             worth *= decay
@@ -173,7 +173,7 @@ def eliminate(indptr, indices, data, is_ground, most_core):
     joined, shares = np.empty(len(indices) + 16, np.int64), np.empty(len(indices) + 16)
     is_gone = np.zeros(count, np.bool_)
     places = np.full(count, -1, np.int64)
-    done, filled, least = 0, 0, 1
+    done, filled, least = 0, NO_ROWS, 1
     while remaining > 0:
         while lists[0][least] < 0:
             least += 1

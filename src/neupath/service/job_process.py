@@ -28,7 +28,6 @@ from neupath.learn.labels import join_types
 from neupath.learn.registry import ARCHITECTURES, make_scorer, required_metapath
 from neupath.measures import Combination
 from neupath.service.child_process import begin_child
-from neupath.service.handlers import infer_from, read_labels
 from neupath.service.limits import Limits
 from neupath.service.schemas import (
     InferJobRequest,
@@ -118,6 +117,8 @@ def do_job(spec: JobSpec, reporter: Reporter) -> dict[str, object]:
 
 
 def _infer(spec: JobSpec, request: InferJobRequest, reporter: Reporter) -> dict[str, object]:
+    from neupath.service.handlers import infer_from, read_labels  # loads the live graph, which no other job needs
+
     labels = read_labels(spec.hin, request, spec.limits)
     inferred = infer_from(
         spec.hin, labels, request, progress=lambda _, done, total: reporter.progress(done, total or done)

@@ -282,8 +282,10 @@ def _promising(gram: Gram, chosen: tuple[int, ...], useful: list[int]) -> list[i
     """Return the paths that correlate most with what is left to explain."""
     slopes = gram.with_scores - gram.products[:, list(chosen)] @ gram.weights(chosen)  # of each path
     slopes = np.abs(slopes) if gram.signed else slopes
-    scaled = {p: slopes[p] / np.sqrt(gram.products[p, p]) for p in useful if p not in chosen and slopes[p] > 0}
-    return sorted(scaled, key=lambda p: (-round(scaled[p], 12), p))[:_MOST_PROMISING]
+    others = np.array([p for p in useful if p not in chosen and slopes[p] > 0], dtype=np.int64)
+    scaled = np.round(slopes[others] / np.sqrt(gram.products[others, others]), 12)
+    best: list[int] = others[np.lexsort((others, -scaled))[:_MOST_PROMISING]].tolist()
+    return best
 
 
 def _swapped(gram: Gram, columns: tuple[int, ...], useful: list[int]) -> tuple[int, ...]:

@@ -221,12 +221,14 @@ def seeded(seed: int) -> Iterator[None]:
 @contextmanager
 def reproducible(device: torch.device) -> Iterator[None]:
     """Use deterministic sums on CUDA inside the block; on the CPU they always are."""
+    if device.type != "cuda":
+        yield  # to set what is set already would load the compiler of torch
+        return
     settings: Any = torch.utils.deterministic
     before = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
-    if device.type == "cuda":
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-        torch.use_deterministic_algorithms(True)
-        settings.fill_uninitialized_memory = False  # it would write to every new tensor before its use
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    settings.fill_uninitialized_memory = False  # it would write to every new tensor before its use
     try:
         yield
     finally:

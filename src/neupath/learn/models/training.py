@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from hashlib import sha256
+from inspect import unwrap
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -137,17 +138,24 @@ class _TrainingState:
     log: list[Epoch] = field(default_factory=list)
 
 
+class _AdamW(torch.optim.AdamW):
+    """AdamW that is never compiled: torch's own imports the compiler to say so, longer than many a model trains."""
+
+    step = torch.no_grad()(unwrap(torch.optim.AdamW.step))
+    zero_grad = unwrap(torch.optim.AdamW.zero_grad)
+    add_param_group = unwrap(torch.optim.AdamW.add_param_group)
+
+
 class _Run:
     """A network in training: its optimizer, the best weights so far, and the checkpoint."""
 
     def __init__(self, network: nn.Module, loss: Callable[[Any], Tensor], recipe: Recipe, options: RunOptions) -> None:
         self.network, self.loss, self.recipe, self.options = network, loss, recipe, options
         weights = list(network.parameters())
-        is_on_cuda = any(weight.is_cuda for weight in weights)
-        rate = torch.tensor(recipe.learning_rate, device=weights[0].device) if is_on_cuda else recipe.learning_rate
-        decay, is_fused = recipe.weight_decay, is_on_cuda
-        self.optimizer = torch.optim.AdamW(weights, lr=rate, weight_decay=decay, fused=is_fused, capturable=is_fused)
-        self.executor = _Recorder() if is_on_cuda and options.records and options.group.size == 1 else _Executor()
+        is_cuda = any(weight.is_cuda for weight in weights)
+        rate = torch.tensor(recipe.learning_rate, device=weights[0].device) if is_cuda else recipe.learning_rate
+        self.optimizer = _AdamW(weights, rate, weight_decay=recipe.weight_decay, fused=is_cuda, capturable=is_cuda)
+        self.executor = _Recorder() if is_cuda and options.records and options.group.size == 1 else _Executor()
         self.best = [weight.detach().clone() for weight in weights]
         self.made_by = json.dumps(asdict(recipe) | {"fingerprint": options.fingerprint})
         self.state = _TrainingState()
