@@ -26,7 +26,9 @@ _COLUMNS = 64  # random vectors that are multiplied at a time
 _SMALL = 1e-7  # an entry of the meetings that is not kept, but added to the others of its row
 _ALL_KEPT = 4096  # nodes of a graph of which all entries are kept
 _ROWS = 2048  # nodes whose walks are computed between two reports of progress
-_ROUNDED = 1e-14  # the error that rounding leaves in sums of the correction
+_ROUNDED = (
+    4e-15  # the error that rounding leaves in a term of the correction; terms add up to 1/(1 - decay) of the first
+)
 _MOST_ATTEMPTS = 20  # each with a better guess of C
 
 
@@ -106,7 +108,7 @@ class SimRank(GraphMeasure):
         self._announce(self.out_, progress)
         if self._is_exact(self.out_):
             diagonal, error = _Correction(self.out_, self.decay, 0.0, self.seed, progress).find()
-            return diagonal, 0.0 if error <= _ROUNDED else error
+            return diagonal, 0.0 if error <= _ROUNDED / (1 - self.decay) else error
         cut = self.decay ** (_steps(self.decay, self.tolerance / 10) + 1)  # of S, what a query leaves out
         allowed = (self.tolerance - cut) / (self.decay + cut)  # two walks meet after a step at the earliest
         diagonal, error = _Correction(self.out_, self.decay, allowed, self.seed, progress).find()
