@@ -88,7 +88,6 @@ class CountPath(PairModel):
     param_names = ("layers", "channels", *TRAINING_PARAMS)
     renamed_params: ClassVar = {"half_length": "layers"}
     queries_per_batch = 8
-    records_steps = False  # the gradient of a product looks for zeros
     network_: Gates
     gates_: Floats  # (channels, steps, kinds + 1)
     mix_: Floats  # (channels,)

@@ -26,6 +26,8 @@ from neupath.learn.models.model import TRAINING_PARAMS, PairModel, PairNetwork, 
 class EmbeddingBaseline(PairModel):
     """Base class of models that map each node to a vector; a subclass makes the encoder.
 
+    One whose encoder cannot be recorded as a CUDA graph sets `records_steps` to False.
+
     Parameters
     ----------
     dim
@@ -39,6 +41,7 @@ class EmbeddingBaseline(PairModel):
     """
 
     inductive = False
+    records_steps = True
     param_names: ClassVar[tuple[str, ...]] = ("dim", "layers", "attributes", *TRAINING_PARAMS)
 
     def __init__(

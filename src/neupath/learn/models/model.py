@@ -292,7 +292,7 @@ class PairModel(Model):
     """Whether several processes can share its batches."""
     supports_two_types: ClassVar[bool] = False
     """Whether queries and targets may be of different types."""
-    records_steps: ClassVar[bool] = True
+    records_steps: ClassVar[bool] = False
     """Whether its steps can be recorded as CUDA graphs: no value on the device decides what is computed."""
     queries_per_batch: ClassVar[int] = 40
     """The batch size unless `batch_size` is given."""

@@ -49,6 +49,7 @@ class NBFNet(PairModel):
     name = "nbfnet"
     param_names = ("dim", "layers", "aggregation", *TRAINING_PARAMS)
     supports_two_types = True
+    records_steps = True
     queries_per_batch = 16
 
     def __init__(

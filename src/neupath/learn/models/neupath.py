@@ -219,6 +219,7 @@ class NeuPath(PairModel):
     )  # fmt: skip
     supports_processes = True
     supports_two_types = True
+    records_steps = True
     queries_per_batch = 8
     network_: nn.Sequential  # of the encoder, the decoder and, if there are any, the count channels
 
