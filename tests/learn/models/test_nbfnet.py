@@ -53,7 +53,7 @@ def test_equals_a_plain_pass(toy: HIN, aggregation: str) -> None:
         torch.testing.assert_close(states[:, at], expected, atol=1e-4, rtol=1e-4)
         scores = network.decoder(torch.cat([expected, expected[query].expand_as(expected)], dim=-1)).squeeze(-1)
         torch.testing.assert_close(network.score_all([query])[0], scores, atol=1e-4, rtol=1e-4)
-    pairs = network(torch.tensor([3, 0, 3]), torch.tensor([1, 2, 3]))
+    pairs = network(torch.tensor([0, 3]), torch.tensor([1, 0, 1]), torch.tensor([1, 2, 3]))  # 3, 0, 3 and 1, 2, 3
     rows = network.score_all([3, 0])
     torch.testing.assert_close(pairs, torch.stack([rows[0, 1], rows[1, 2], rows[0, 3]]), atol=1e-4, rtol=1e-4)
 
