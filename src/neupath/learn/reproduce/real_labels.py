@@ -234,7 +234,8 @@ def _carry_out(name: str, task: Withheld, learner: str, budget: float, seed: int
             with TemporaryDirectory() as folder:
                 report = train_auto(task.hin, labels, folder, budget=budget, seed=seed)
                 scorer = load_scorer(folder, task.hin, "cpu")
-            note = " + ".join(report.chosen)
+            weights = {each.learner: each.weight for each in report.tried}
+            note = " + ".join(f"{weights[name]:.2f} {name}" for name in report.chosen)
         else:
             scorer = LEARNERS[learner](task.hin, labels, seed, budget / len(LEARNERS))
     except NeuPathError as error:
