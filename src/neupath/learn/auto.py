@@ -3,13 +3,14 @@
 No learner is first everywhere: closed forms are where labels follow paths, embeddings where they follow communities,
 trees where several things must hold at once. Two learners together are often better than either, and which of several
 is best on a few dozen queries is partly luck. So `auto` starts from a standard mix, 0.8 pathboost + 0.2 infer, and
-departs from it only on clear evidence. Each learner is fitted to two thirds of the queries at a time and scores the
-labels of the others, and random targets beside them. A mix is judged by the mean of two metrics of these scores: AUC
-(for labels other than yes and no: how often the higher of two labels of a query gets the higher score) and the nDCG@20
-of the labels among the random targets, since a search shows the top of a ranking. The rival of the standard mix is the
-mean of the mixes that are best on bootstrap samples of the queries (bagged ensemble selection, Caruana et al. 2004,
-over weights in fifths); it is taken if it is better by more than two standard errors of the difference by query. All
-that is finished is kept in the output folder, so that a run that was killed continues.
+departs from it as far as the evidence is clear. Each learner is fitted to two thirds of the queries at a time and
+scores the labels of the others, and random targets beside them. A mix is judged by the mean of two metrics of these
+scores: AUC (for labels other than yes and no: how often the higher of two labels of a query gets the higher score) and
+the nDCG@20 of the labels among the random targets, since a search shows the top of a ranking. The rival of the standard
+mix is the mean of the mixes that are best on bootstrap samples of the queries (bagged ensemble selection, Caruana et
+al. 2004, over weights in fifths). If it leads by z standard errors of the difference by query, the weights move towards
+it by 1 - (2 / z)², and not at all if z is below 2 (the shrinkage of James and Stein 1961). All that is finished is kept
+in the output folder, so that a run that was killed continues.
 """
 
 import json
@@ -55,7 +56,7 @@ _OTHERS, _MOST_OTHERS = 100, 20_000
 STANDARD_MIX = {"pathboost": 0.8, "infer": 0.2}
 """The best in the mean over the development queries of `neupath reproduce real`; 0.15 to 0.3 for infer are as good."""
 _CLEAR = 2.0
-"""Standard errors by which another mix must be better than the standard one."""
+"""Standard errors by which another mix must be better than the standard one to count."""
 _PARTS = 5
 """Weights of the mixes that are judged are multiples of one over this."""
 _RESAMPLES = 200
@@ -200,6 +201,15 @@ def average_best_mix(mixes: Floats, quality: Floats, seed: int) -> Floats:
     queries = quality.shape[1]
     draws = rng.multinomial(queries, np.full(queries, 1 / queries), size=_RESAMPLES)
     return np.asarray(mixes[np.argmax(np.round(quality @ draws.T, 9), axis=0)].mean(axis=0))
+
+
+def shrink_lead(lead: float, error: float) -> float:
+    """Return how much of a lead to believe: 1 - (2 / z)² for z standard errors, and 0 below two.
+
+    >>> shrink_lead(0.01, 0.01), shrink_lead(0.04, 0.01), shrink_lead(0.04, 0.0)
+    (0.0, 0.75, 1.0)
+    """
+    return 0.0 if lead <= max(_CLEAR * error, 1e-9) else 1 - (_CLEAR * error / lead) ** 2
 
 
 def _drop_small(weights: Floats) -> Floats:
@@ -571,17 +581,19 @@ class _AutoRun:
         leads = judge(rival @ scores) - judge(standard @ scores)
         leads = leads[np.isfinite(leads)]
         lead, error = float(leads.mean()), float(leads.std(ddof=1) / np.sqrt(len(leads))) if len(leads) > 1 else 0.0
-        is_clear = lead > max(_CLEAR * error, 1e-9)
-        weights = rival if is_clear else standard
+        share = shrink_lead(lead, error)
+        weights = _drop_small(share * rival + (1 - share) * standard)
         order = [at for at in np.argsort(-weights, kind="stable") if weights[at] > 0]
-        judged = f"in the mean of {self.metric} and nDCG@20"
-        usual = _describe_mix(list(finished), standard)
+        judged, usual = f"in the mean of {self.metric} and nDCG@20", _describe_mix(list(finished), standard)
         if len(finished) == 1:
             reason = f"{usual} finished"
-        elif is_clear:
-            reason = f"better than {usual} on held-out queries by {lead:.3f} ± {error:.3f} {judged}"
+        elif share == 0:
+            reason = f"{usual}: no other mix is better on held-out queries by two standard errors {judged}"
         else:
-            reason = f"{usual}: nothing else is better on held-out queries by two standard errors {judged}"
+            reason = (
+                f"{share:.0%} of the way from {usual} to the mix that is best on held-out queries, which leads by "
+                f"{lead:.3f} ± {error:.3f} {judged}"
+            )
         return {list(finished)[at]: float(weights[at]) for at in order}, reason
 
     def _sample_queries(self) -> Callable[[Floats], Floats]:
