@@ -9,8 +9,9 @@ scores: AUC (for labels other than yes and no: how often the higher of two label
 the nDCG@20 of the labels among the random targets, since a search shows the top of a ranking. The rival of the standard
 mix is the mean of the mixes that are best on bootstrap samples of the queries (bagged ensemble selection, Caruana et
 al. 2004, over weights in fifths). If it leads by z standard errors of the difference by query, the weights move towards
-it by 1 - (2 / z)², and not at all if z is below 2 (the shrinkage of James and Stein 1961). All that is finished is kept
-in the output folder, so that a run that was killed continues.
+it by 1 - (2 / z)², and not at all if z is below 2 (the shrinkage of James and Stein 1961). A learner without a mistake
+on held-out labels is taken alone. All that is finished is kept in the output folder, so that a run that was killed
+continues.
 """
 
 import json
@@ -573,6 +574,12 @@ class _AutoRun:
             raise QueryError(
                 f"no learner finished within {self.budget:g} s ({reasons}); raise ‹budget›", parameter="budget"
             )
+        if len(finished) == 1:
+            return {next(iter(finished)): 1.0}, f"{next(iter(finished))} alone finished"
+        faultless = [name for name, scores in finished.items() if self._is_faultless(scores)]
+        if faultless:  # such as the formula behind the labels: to mix in another could only blur it
+            best = max(faultless, key=lambda name: self._ndcg(finished[name]))
+            return {best: 1.0}, f"{best} makes no mistake on held-out labels"
         scores = np.stack(list(finished.values()))
         mixes, judge = list_mixes(len(finished)), self._sample_queries()
         quality = np.stack([judge(weights @ scores) for weights in mixes])
@@ -585,9 +592,7 @@ class _AutoRun:
         weights = _drop_small(share * rival + (1 - share) * standard)
         order = [at for at in np.argsort(-weights, kind="stable") if weights[at] > 0]
         judged, usual = f"in the mean of {self.metric} and nDCG@20", _describe_mix(list(finished), standard)
-        if len(finished) == 1:
-            reason = f"{usual} finished"
-        elif share == 0:
+        if share == 0:
             reason = f"{usual}: no other mix is better on held-out queries by two standard errors {judged}"
         else:
             reason = (
@@ -595,6 +600,12 @@ class _AutoRun:
                 f"{lead:.3f} ± {error:.3f} {judged}"
             )
         return {list(finished)[at]: float(weights[at]) for at in order}, reason
+
+    def _is_faultless(self, scores: Floats) -> bool:
+        """Whether the labels of every query are in the right order, of those that have different ones."""
+        by_query = score_by_query(self.labels, scores[: len(self.labels)])
+        by_query = by_query[np.isfinite(by_query)]
+        return len(by_query) > 0 and bool((by_query == 1).all())
 
     def _sample_queries(self) -> Callable[[Floats], Floats]:
         """Return a function that judges scores by query, on some of the queries if there are very many."""
