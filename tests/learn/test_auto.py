@@ -16,6 +16,7 @@ from neupath.engine.scorer import Scorer
 from neupath.learn import auto
 from neupath.learn.auto import STATE, Stack, choose_metric, score_by_query, train_auto
 from neupath.learn.labels import Pairs, draw_pairs
+from neupath.live import LiveGraph
 from neupath.measures import Combination, Part
 from tests.graphs import shop_graph
 
@@ -73,6 +74,25 @@ def test_stacks_what_helps(tmp_path: Path) -> None:
     assert isinstance(stack, Stack)
     assert stack.as_combination() is not None
     np.testing.assert_array_equal(stack.bind(hin).scores("u3"), stack.scores("u3"))
+
+
+@pytest.mark.slow
+def test_the_standard_mix_is_a_scorer_like_any_other(tmp_path: Path) -> None:
+    """With labels that no learner can order without mistakes; the same seed gives the same scores."""
+    hin = shop_graph()
+    rng = np.random.default_rng(0)
+    queries, targets = np.repeat(np.arange(20), 12), np.tile(np.arange(20, 32), 20)
+    near = npth.PathSim("user-item-user").fit(hin).score_rows(np.arange(20))[queries, targets] > 0
+    labels = Pairs("user", queries, targets, np.where(rng.random(len(near)) < 0.2, ~near, near).astype(np.float64))
+    report = train_auto(hin, labels, tmp_path / "first", learners=["pathboost", "infer"])
+    assert report.chosen == ("pathboost", "infer")
+    stack = npth.load_scorer(tmp_path / "first", hin)
+    assert isinstance(stack, Stack)
+    best = stack.top_k("u3", k=1).ids[0]
+    assert stack.attention_paths("u3", best)[0].nodes[-1].id == best
+    assert LiveGraph(hin).attach(stack).top_k("u3", k=5) == stack.top_k("u3", k=5)
+    train_auto(hin, labels, tmp_path / "second", learners=["pathboost", "infer"])
+    np.testing.assert_array_equal(npth.load_scorer(tmp_path / "second", hin).scores("u3"), stack.scores("u3"))
 
 
 def rank_by(scores_of_query):

@@ -257,6 +257,7 @@ class Stack(Scorer):
         if not self.members:
             raise QueryError("a stack needs at least one member")
         self.scorers_: list[Scorer] = []
+        self._identity = object()
 
     @classmethod
     def of(cls, scorers: Sequence[Scorer], members: Sequence[dict[str, float]]) -> Self:
@@ -273,7 +274,9 @@ class Stack(Scorer):
 
     def bind(self, hin: HIN) -> Self:
         self._fitted()
-        return self.of([scorer.bind(hin) for scorer in self.scorers_], self.members)
+        bound = self.of([scorer.bind(hin) for scorer in self.scorers_], self.members)
+        bound._identity = self._identity
+        return bound
 
     @property
     def source_type(self) -> str:
@@ -295,8 +298,8 @@ class Stack(Scorer):
         return "".join(scorer.fingerprint() for scorer in self.scorers_)
 
     @property
-    def identity(self) -> object | None:
-        return next((scorer.identity for scorer in self.scorers_ if scorer.identity is not None), None)
+    def identity(self) -> object:
+        return self._identity
 
     def as_combination(self) -> Combination | None:
         """Return the heaviest member that says which paths it follows, if that is a sum of measures."""
