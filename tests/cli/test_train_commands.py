@@ -200,7 +200,7 @@ def test_auto_is_the_default_for_pairs(run: Run, tmp_path: Path) -> None:
     trained = run("train", "toy", "--pairs", pairs, "--out", model)
     assert trained.code == 0, trained.err
     assert "4 labels of 2 queries: infer" in trained.out
-    assert "too few to train a model on" in trained.err
+    assert (trained.out + trained.err).count("too few to train a model on") == 1
     assert "Bob" in run("search", "toy", "Mike", "--model", model).out
     assert "Mike" in run("explain", "toy", "Mike", "Bob", "--model", model).out
     assert (

@@ -16,6 +16,7 @@ from neupath.engine.scorer import Scorer
 from neupath.learn import auto
 from neupath.learn.auto import STATE, Stack, choose_metric, score_by_query, train_auto
 from neupath.learn.labels import Pairs, draw_pairs
+from neupath.live import LiveGraph
 from neupath.measures import Combination, Part
 from tests.graphs import shop_graph
 
@@ -41,7 +42,8 @@ def test_takes_the_best_and_says_why(tmp_path: Path) -> None:
     hin = shop_graph()
     report = train_auto(hin, labels_of(), tmp_path)
     assert report.chosen == ("near",)
-    assert report.reason == "near is best, and no other helps it by a standard error"
+    assert report.reason == "near makes no mistake on held-out labels"
+    assert [each.weight for each in report.tried] == [1.0, 0.0]
     scores = {each.learner: each.score for each in report.tried}
     assert scores["near"] == 1.0 > scores["far"]
     assert all(each.low <= each.score <= each.high for each in report.tried)
@@ -64,11 +66,33 @@ def test_stacks_what_helps(tmp_path: Path) -> None:
     labels = Pairs("user", rows[0][keep], rows[1][keep], np.array(truth)[keep] / max(truth))
     report = train_auto(hin, labels, tmp_path)
     assert set(report.chosen) == {"near", "far"}
-    assert "more than a standard error above" in report.reason
+    assert "% of the way from near alone to the mix that is best on held-out queries, which leads by" in report.reason
+    weights = {each.learner: each.weight for each in report.tried}
+    assert sum(weights.values()) == pytest.approx(1)
+    assert list(report.chosen) == sorted(weights, key=lambda name: -weights[name])
     stack = npth.load_scorer(tmp_path, hin)
     assert isinstance(stack, Stack)
     assert stack.as_combination() is not None
     np.testing.assert_array_equal(stack.bind(hin).scores("u3"), stack.scores("u3"))
+
+
+@pytest.mark.slow
+def test_the_standard_mix_is_a_scorer_like_any_other(tmp_path: Path) -> None:
+    """With labels that no learner can order without mistakes; the same seed gives the same scores."""
+    hin = shop_graph()
+    rng = np.random.default_rng(0)
+    queries, targets = np.repeat(np.arange(20), 12), np.tile(np.arange(20, 32), 20)
+    near = npth.PathSim("user-item-user").fit(hin).score_rows(np.arange(20))[queries, targets] > 0
+    labels = Pairs("user", queries, targets, np.where(rng.random(len(near)) < 0.2, ~near, near).astype(np.float64))
+    report = train_auto(hin, labels, tmp_path / "first", learners=["pathboost", "infer"])
+    assert report.chosen == ("pathboost", "infer")
+    stack = npth.load_scorer(tmp_path / "first", hin)
+    assert isinstance(stack, Stack)
+    best = stack.top_k("u3", k=1).ids[0]
+    assert stack.attention_paths("u3", best)[0].nodes[-1].id == best
+    assert LiveGraph(hin).attach(stack).top_k("u3", k=5) == stack.top_k("u3", k=5)
+    train_auto(hin, labels, tmp_path / "second", learners=["pathboost", "infer"])
+    np.testing.assert_array_equal(npth.load_scorer(tmp_path / "second", hin).scores("u3"), stack.scores("u3"))
 
 
 def rank_by(scores_of_query):
@@ -93,21 +117,22 @@ def rank_by(scores_of_query):
     return lambda hin, _pairs, _seed, _seconds: Fixed().fit(hin)
 
 
-def test_no_stack_that_lowers_the_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The second learner mends the order of two labels, and puts targets without a label above both."""
+@pytest.mark.parametrize(("strangers", "weights"), [(0.0, [0.6, 0.4]), (5.0, [1.0, 0.0])])
+def test_a_stack_must_not_cost_the_top(
+    strangers: float, weights: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Together the learners order all labels, but the second may put targets without a label above these."""
     hin = shop_graph()
     users = hin.num_nodes("user")
-    queries = np.repeat(np.arange(6, 18), 3)
-    labels = Pairs("user", queries, np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
-    best, other = np.zeros(users), np.full(users, 5.0)
-    best[:3], other[:3] = [1.0, 0.4, 0.5], [0.0, 0.9, 0.5]
-    monkeypatch.setattr(auto, "LEARNERS", {"best": rank_by(best), "other": rank_by(other)})
+    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    first, second = np.zeros(users), np.full(users, strangers)
+    first[:3], second[:3] = [1.0, 0.4, 0.5], [0.0, 0.9, 0.5]
+    monkeypatch.setattr(auto, "LEARNERS", {"first": rank_by(first), "second": rank_by(second)})
     report = train_auto(hin, labels, tmp_path)
-    assert report.chosen == ("best",)
-    assert report.reason.endswith("by a standard error without lowering nDCG@20 (other would)")
+    assert [each.weight for each in report.tried] == pytest.approx(weights)
 
 
-def test_of_level_learners_the_one_with_the_better_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_of_equal_learners_the_one_with_the_better_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Both order half of the labels; one puts targets without a label above them."""
     hin = shop_graph()
     labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
@@ -116,8 +141,50 @@ def test_of_level_learners_the_one_with_the_better_top(monkeypatch: pytest.Monke
     monkeypatch.setattr(auto, "LEARNERS", {"low": rank_by(low), "high": rank_by(high)})
     report = train_auto(hin, labels, tmp_path)
     assert report.chosen == ("high",)
-    assert report.reason == "high is within a standard error of low, and has the highest nDCG@20 of such"
+    assert report.tried[0].score == report.tried[1].score
     assert report.tried[0].ndcg < report.tried[1].ndcg < 1
+
+
+def test_without_clear_evidence_the_standard_mix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    far = along("user-item-tag-item-user")
+    monkeypatch.setattr(auto, "LEARNERS", {"infer": far, "gat": far, "pathboost": far})
+    report = train_auto(shop_graph(), labels_of(), tmp_path)
+    assert report.chosen == ("pathboost", "infer")
+    assert {each.learner: each.weight for each in report.tried} == {"infer": 0.2, "gat": 0.0, "pathboost": 0.8}
+    assert report.reason.startswith("0.20 infer + 0.80 pathboost: no other mix is better on held-out queries")
+
+
+def test_moves_towards_what_is_clearly_better(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hin = shop_graph()
+    worse, better = np.random.default_rng(0).normal(size=(2, hin.num_nodes("user")))
+    better[:3] = [9.0, 5.0, 7.0]  # the first above the third in each query, the second below it
+    known = {"pathboost": rank_by(worse), "infer": rank_by(worse), "gat": rank_by(better)}
+    monkeypatch.setattr(auto, "LEARNERS", known)
+    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    report = train_auto(hin, labels, tmp_path)
+    assert report.chosen[0] == "gat"
+    assert report.tried[2].weight > 0.5
+    assert "% of the way from 0.80 pathboost + 0.20 infer to the mix that is best on held-out" in report.reason
+
+
+def test_mixes_are_all_weights_in_fifths() -> None:
+    mixes = auto.list_mixes(3)
+    assert len(np.unique(mixes, axis=0)) == len(mixes) == 21
+    np.testing.assert_allclose(mixes.sum(axis=1), 1)
+    np.testing.assert_array_equal(mixes[:3], np.eye(3))
+
+
+def test_weights_are_averaged_over_samples_of_the_queries() -> None:
+    """A clear winner takes all; two that differ by luck share; equally good ones leave it to the first."""
+    mixes, rng = np.eye(2), np.random.default_rng(0)
+    noise = rng.normal(size=(2, 40))
+    clear = auto.average_best_mix(mixes, noise + np.array([[9.0], [0.0]]), seed=0)
+    np.testing.assert_array_equal(clear, [1, 0])
+    level = noise - noise.mean(axis=1, keepdims=True)
+    shared = auto.average_best_mix(mixes, level, seed=0)
+    assert 0.3 < shared[0] < 0.7
+    np.testing.assert_array_equal(auto.average_best_mix(mixes, np.ones((2, 40)), seed=0), [1, 0])
+    np.testing.assert_array_equal(shared, auto.average_best_mix(mixes, level, seed=0))
 
 
 def test_metric_fits_the_labels() -> None:
@@ -132,7 +199,7 @@ def test_metric_fits_the_labels() -> None:
 def test_too_few_labels(tmp_path: Path) -> None:
     report = train_auto(npth.load("toy"), [("Mike", "Bob", 1.0), ("Mike", "Jim", 0.1)], tmp_path)
     assert report.chosen == ("infer",)
-    assert report.reason.startswith("2 labels of 1 query: too few to train a model on")
+    assert report.reason == "there are too few labels, so nothing could be held out: infer it is"
 
 
 def test_learners_that_cannot_be_used_are_named(learners, tmp_path: Path) -> None:

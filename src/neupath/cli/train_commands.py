@@ -207,13 +207,14 @@ def _train_auto(
 
 def render_auto(report: "AutoReport") -> Group:
     """Show what auto tried, how well each did on held-out queries, and what it chose."""
-    table = plain_table("learner", f">held-out {report.metric}", ">95 % interval", ">nDCG@20", ">seconds", "")
+    columns = "learner", f">held-out {report.metric}", ">95 % interval", ">nDCG@20", ">seconds", ">weight", ""
+    table = plain_table(*columns)
     for each in report.tried:
         score = "-" if each.score is None else f"{each.score:.4f}"
         interval = "-" if each.low is None else f"{each.low:.3f} to {each.high:.3f}"
         top = "-" if each.ndcg is None else f"{each.ndcg:.3f}"
-        remark = "chosen" if each.learner in report.chosen else each.note
-        table.add_row(each.learner, score, interval, top, f"{each.seconds:.1f}", printable(remark))
+        weight = f"{each.weight:.2f}" if each.learner in report.chosen else "-"
+        table.add_row(each.learner, score, interval, top, f"{each.seconds:.1f}", weight, printable(each.note))
     title = f"{report.labels:,} labels of {report.queries:,} queries: {' + '.join(report.chosen)}"
     return titled(title, table, f"{report.reason}; {report.seconds:.0f} s of {report.budget:.0f}")
 

@@ -341,6 +341,10 @@ class PathBoost(Scorer):
         bound._set_graph(hin)
         return bound
 
+    @property
+    def identity(self) -> object | None:
+        return getattr(self, "booster_", None)
+
     def fingerprint(self) -> str:
         return str(self.booster_.model_to_string())
 

@@ -9,7 +9,16 @@ import pytest
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.learn.reproduce import real_labels
-from neupath.learn.reproduce.real_labels import TASKS, Withheld, draw_labels, judge, make_table, reproduce_real
+from neupath.learn.reproduce.real_labels import (
+    TASKS,
+    RealRun,
+    Withheld,
+    draw_labels,
+    judge,
+    make_comparison,
+    make_table,
+    reproduce_real,
+)
 from tests.graphs import shop_graph
 
 
@@ -63,6 +72,18 @@ def test_every_learner_and_auto_are_compared(tmp_path: Path, monkeypatch: pytest
     assert [run.learner for run in alone] == ["auto"]
     with pytest.raises(NeuPathError, match="no data is given"):
         reproduce_real(tmp_path / "out", None)
+
+
+def test_paired_differences() -> None:
+    """Rows count alike, however many queries they have; a learner without a row is left out."""
+    runs = [
+        RealRun("a", "infer", 0.0, [0.5, 0.5], [0.1, 0.3]), RealRun("a", "auto", 0.0, [0.6, 0.6], [0.1, 0.3]),
+        RealRun("b", "infer", 0.0, [0.5], [0.2]), RealRun("b", "auto", 0.0, [0.9], [0.1]),
+        RealRun("a", "gat", 0.0, [0.5], [0.2]), RealRun("b", "gat", 0.0, [], []),
+    ]  # fmt: skip
+    assert make_comparison([runs]).splitlines()[2:] == [
+        "| infer | +0.2500 (+0.2500 to +0.2500) | -0.0500 (-0.0500 to -0.0500) |"
+    ]
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -219,7 +219,8 @@ def reproduce_real(
             with (out / RUNS).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(vars(runs[-1])) + "\n")
     shown = [run for run in runs if run.task in wanted]
-    write_text(out / "real.md", make_table(shown, "auc", "AUC") + "\n" + make_table(shown, "ndcg", "nDCG@20"))
+    tables = make_table(shown, "auc", "AUC"), make_table(shown, "ndcg", "nDCG@20"), make_comparison([shown])
+    write_text(out / "real.md", "\n".join(tables))
     return shown
 
 
@@ -234,7 +235,9 @@ def _carry_out(name: str, task: Withheld, learner: str, budget: float, seed: int
             with TemporaryDirectory() as folder:
                 report = train_auto(task.hin, labels, folder, budget=budget, seed=seed)
                 scorer = load_scorer(folder, task.hin, "cpu")
-            note = " + ".join(report.chosen)
+            weights = {each.learner: each.weight for each in report.tried}
+            parts = [f"{weights[name]:.2f} {name}" for name in report.chosen]
+            note = " + ".join(parts) if len(parts) > 1 else report.chosen[0]
         else:
             scorer = LEARNERS[learner](task.hin, labels, seed, budget / len(LEARNERS))
     except NeuPathError as error:
@@ -271,3 +274,41 @@ def make_table(runs: Sequence[RealRun], metric: str, title: str) -> str:
     whole = {name: np.mean(values) for name, values in by_learner.items() if len(values) == tasks}
     lines.append(f"| mean | {' | '.join(f'{whole[name]:.4f}' if name in whole else '-' for name in learners)} |")
     return "\n".join(lines) + "\n"
+
+
+def make_comparison(seeds: Sequence[Sequence[RealRun]], learner: str = "auto") -> str:
+    """Return how far a learner is ahead of each other one that has all rows, in the mean over rows, as Markdown.
+
+    Parameters
+    ----------
+    seeds
+        The runs of one seed or of several; each task of each seed is a row.
+    learner
+        The one that is compared with the others. Intervals are by paired bootstrap over the queries of each row.
+
+    """
+    rows = [
+        {run.learner: run for run in runs if run.task == task and run.auc}
+        for runs in seeds
+        for task in dict.fromkeys(run.task for run in runs)
+    ]
+    complete = [
+        name for name in dict.fromkeys(name for row in rows for name in row) if all(name in row for row in rows)
+    ]
+    lines = [f"| {learner} minus | AUC | nDCG@20 |", "|---|---:|---:|"]
+    for other in complete if learner in complete else ():
+        if other != learner:
+            cells = []
+            for metric in ("auc", "ndcg"):
+                leads = [np.subtract(getattr(row[learner], metric), getattr(row[other], metric)) for row in rows]
+                cells.append("{:+.4f} ({:+.4f} to {:+.4f})".format(*_mean_of_rows(leads)))
+            lines.append(f"| {other} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mean_of_rows(rows: Sequence[Floats], draws: int = 2000) -> tuple[float, float, float]:
+    """Return the mean of the means of rows, and its 95 % interval by bootstrap over the values of each row."""
+    rng = np.random.default_rng(0)
+    means = np.mean([row[rng.integers(0, len(row), (draws, len(row)))].mean(axis=1) for row in rows], axis=0)
+    low, high = np.quantile(means, [0.025, 0.975])
+    return float(np.mean([row.mean() for row in rows])), float(low), float(high)
