@@ -15,7 +15,8 @@ the mean over test queries with its deviation over seeds, a 95 % bootstrap inter
 
 `--study` changes what is learned and tested: "paper" labels each query's ten best and adds RMSEs; "labels=0.05" takes a
 share of the training queries, at the same number of steps; "unseen" removes a fifth of the nodes of the ranked type
-from the training graph and tests on queries among them, in the whole graph (for rows that bind to other graphs).
+from the training graph and tests on queries among them, in the whole graph (for rows that bind to other graphs);
+"other" trains on a graph with one half of these nodes, and tests on the graph with the other half.
 """
 
 import argparse
@@ -135,14 +136,15 @@ def teacher_of(column: str, data: str | None) -> PathSim:
 
 
 @lru_cache(maxsize=4)
-def part_of(column: str, data: str | None, seed: int) -> tuple[PathSim, tuple[Any, ...]]:
-    """Return the measure over the graph without a fifth of the ranked nodes, and the ids of these."""
+def parts_of(column: str, data: str | None, seed: int, share: float) -> tuple[PathSim, PathSim]:
+    """Return the measure over the graph without a share of the ranked nodes, and over that with these alone."""
     whole = teacher_of(column, data)
-    nodes = whole.hin_.nodes[whole.source_type]
-    order = np.random.default_rng(seed).permutation(len(nodes))
-    removed = [nodes.ids[int(row)].as_py() for row in order[: len(nodes) // 5]]
-    part = keep_nodes(whole.hin_, whole.source_type, np.sort(order[len(nodes) // 5 :]))
-    return PathSim(COLUMNS[column].metapath).fit(part), tuple(removed)
+    count = whole.hin_.num_nodes(whole.source_type)
+    order = np.random.default_rng(seed).permutation(count)
+    cut = int(count * share)
+    parts = [keep_nodes(whole.hin_, whole.source_type, np.sort(rows)) for rows in (order[cut:], order[:cut])]
+    rest, removed = (PathSim(COLUMNS[column].metapath).fit(part) for part in parts)
+    return rest, removed
 
 
 def keep_nodes(hin: HIN, node_type: str, kept: Any) -> HIN:
@@ -165,10 +167,12 @@ def execute(job: Job, sizes: tuple[int, int, int], steps: int, data: str | None,
     teacher = whole = teacher_of(job.column, data)
     protocol: Protocol = "paper" if job.study == "paper" else "strict"
     split = split_queries(whole.hin_, whole.source_type, sizes, seed=job.seed)
-    if job.study == "unseen":
-        teacher, removed = part_of(job.column, data, job.seed)
+    if job.study in ("unseen", "other"):
+        teacher, removed = parts_of(job.column, data, job.seed, 0.2 if job.study == "unseen" else 0.5)
         own = split_queries(teacher.hin_, teacher.source_type, sizes, seed=job.seed)
-        split = Split(own.train, own.validation, removed[: sizes[2]])
+        unseen = np.random.default_rng(job.seed).permutation(removed.hin_.nodes[removed.source_type].ids.to_pylist())
+        split = Split(own.train, own.validation, tuple(unseen[: sizes[2]].tolist()))
+        whole = removed if job.study == "other" else whole
     if job.study.startswith("labels="):
         count = max(1, round(float(job.study.partition("=")[2]) * len(split.train)))
         split = Split(split.train[:count], split.validation, split.test)
@@ -371,7 +375,7 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     parser.add_argument("--model", action="append", default=[], help="name, or name:setting=value,…; several times")
     parser.add_argument("--rows", default="", help="of `table`: some rows, separated by commas")
-    parser.add_argument("--study", default="strict", help="strict, paper, labels=SHARE or unseen")
+    parser.add_argument("--study", default="strict", help="strict, paper, labels=SHARE, unseen or other")
     parser.add_argument("--columns", default=",".join(DEFAULT))
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--queries", default="400,100,400", help="training, validation and test queries")
