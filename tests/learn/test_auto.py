@@ -199,7 +199,8 @@ def test_metric_fits_the_labels() -> None:
 def test_too_few_labels(tmp_path: Path) -> None:
     report = train_auto(npth.load("toy"), [("Mike", "Bob", 1.0), ("Mike", "Jim", 0.1)], tmp_path)
     assert report.chosen == ("infer",)
-    assert report.reason == "there are too few labels, so nothing could be held out: infer it is"
+    assert report.reason.startswith("2 labels of 1 query: too few to train a model on")
+    assert report.reason.endswith("so nothing could be held out: infer it is")
 
 
 def test_learners_that_cannot_be_used_are_named(learners, tmp_path: Path) -> None:

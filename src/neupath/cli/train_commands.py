@@ -194,10 +194,10 @@ def _train_auto(
         )
     hin = source.load()
     labels = read_pairs(hin, pairs, types, examples=True)
-    if (few := too_few(labels)) is not None:
-        note(few)
     with ProgressBars() as bars:
         report = train_auto(hin, labels, out, budget=BUDGET if budget is None else budget, seed=seed, progress=bars)
+    if (few := too_few(labels)) is not None and few not in report.reason:
+        note(few)
     if as_json:
         print_json(report.to_dict())
     else:

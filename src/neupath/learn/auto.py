@@ -36,7 +36,7 @@ from neupath.learn.attention import AttentionPath
 from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
 from neupath.learn.inference.fitting import folds_of
 from neupath.learn.inference.infer import infer_scorer
-from neupath.learn.labels import FEWEST_QUERIES, NodeTypes, Pairs, read_pairs, with_negatives
+from neupath.learn.labels import FEWEST_QUERIES, NodeTypes, Pairs, read_pairs, too_few, with_negatives
 from neupath.learn.registry import ARCHITECTURES, load_scorer, make_model
 from neupath.measures import Combination
 
@@ -491,7 +491,7 @@ class _AutoRun:
             members, reason = self._choose()
         else:
             first = _FOR_FEW_LABELS if _FOR_FEW_LABELS in self.learners else self.learners[0]
-            cause = "all labels are equal" if np.ptp(self.labels.scores) == 0 else "there are too few labels"
+            cause = too_few(self.labels) or "all labels are equal"
             members, reason = {first: 1.0}, f"{cause}, so nothing could be held out: {first} it is"
         chosen = self._train(members)
         chosen.save(self.folder)
