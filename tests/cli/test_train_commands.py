@@ -73,8 +73,15 @@ def test_evaluate_shows_the_meta_paths_a_model_uses(run: Run, tmp_path: Path) ->
 @pytest.mark.slow
 def test_baselines_are_trained_and_searched_like_any_model(run: Run, tmp_path: Path, architecture: str) -> None:
     settings = ["--dim", 8, "--epochs", 2, "--device", "cpu", "--architecture", architecture]
-    settings += ["--attributes"] if architecture == "gcn" else []
-    trained = run("train", "stdlib", "--metapath", PATH, "--out", tmp_path, *settings, "--json").json
+    if architecture == "gcn":
+        labels = ["--metapath", PATH, "--attributes"]
+    else:  # few pairs: it passes over the whole graph for each query
+        pairs = tmp_path / "pairs.csv"
+        pairs.write_text(
+            "query,target,score\nargparse.ArgumentParser,optparse.OptionParser,1\noptparse.OptionParser,optparse.Option,0\n"
+        )
+        labels = ["--pairs", pairs]
+    trained = run("train", "stdlib", *labels, "--out", tmp_path, *settings, "--json").json
     assert (trained["architecture"], trained["epochs"], trained["metapaths"]) == (architecture, 2, [])
     report = run("evaluate", "stdlib", "--model", tmp_path, "--metapath", PATH, "--queries", 5, "--json").json
     assert report["queries"] == 5

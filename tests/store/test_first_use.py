@@ -42,6 +42,7 @@ def search(hin: HIN) -> object:
     return [(hit.id, hit.score) for hit in PathSim("APA").fit(hin).top_k("Mike")]
 
 
+WHEN = ("after", "before")
 USES: dict[str, Callable[[HIN], object]] = {
     "search": search,
     "explain": lambda hin: explain(hin, "APVPA", "Mike", "Jim").to_dict(),
@@ -58,8 +59,10 @@ USES: dict[str, Callable[[HIN], object]] = {
 }
 
 
-@pytest.mark.parametrize("use", USES)
-@pytest.mark.parametrize(("file", "when"), [*zip(FILES, ["after", "before"] * 2, strict=True)])
+@pytest.mark.parametrize(
+    ("use", "file", "when"),
+    [(use, FILES[(2 * place + at) % 4], when) for place, use in enumerate(USES) for at, when in enumerate(WHEN)],
+)
 @pytest.mark.slow
 def test_no_use_of_a_graph_sees_damage(store: Store, use: str, file: str, when: str) -> None:
     """A file that is damaged before the graph is opened, or after that and before it is used."""
