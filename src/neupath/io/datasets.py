@@ -7,6 +7,7 @@ import platform
 import shutil
 import sys
 import sysconfig
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -138,7 +139,10 @@ class _SourceReader:
         self.meaning: dict[str, str] = {}  # a name in this module -> the class or import it means
 
     def read(self) -> None:
-        for node in ast.walk(self.tree):
+        statements: deque[ast.AST] = deque([self.tree])
+        while statements:
+            node = statements.popleft()
+            statements.extend(_inner_statements(node))
             for name, origin in self._imported(node):
                 self.meaning[name] = origin
         classes = list(self._classes(self.tree, self.module))
@@ -166,7 +170,7 @@ class _SourceReader:
         return ".".join([*package, *([node.module] if node.module else [])])
 
     def _classes(self, node: ast.AST, scope: str) -> Iterator[tuple[str, ast.ClassDef]]:
-        for child in ast.iter_child_nodes(node):
+        for child in _inner_statements(node):
             if isinstance(child, ast.ClassDef):
                 name = f"{scope}.{child.name}"
                 yield name, child
@@ -190,6 +194,12 @@ class _SourceReader:
         if meaning is None:
             return dotted if hasattr(builtins, first) else f"{self.module}.{dotted}"
         return meaning if dotted in self.meaning or not rest else f"{meaning}.{rest}"
+
+
+def _inner_statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what is directly inside a statement but for expressions, which hold neither imports nor classes."""
+    for block in ("body", "handlers", "orelse", "finalbody", "cases"):
+        yield from getattr(node, block, ())
 
 
 def _dotted(node: ast.expr) -> str | None:
