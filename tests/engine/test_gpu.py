@@ -144,6 +144,7 @@ def test_few_queries_stay_on_the_cpu(emulated: EmulatedDevice) -> None:
 
 
 @pytest.mark.usefixtures("emulated")
+@pytest.mark.slow
 def test_more_hits_than_the_gpu_keeps(warnings: pytest.LogCaptureFixture) -> None:
     factors = symmetric_factors(matrix("ones", 0))
     for _ in range(2):

@@ -62,6 +62,7 @@ def big(n: int = 1500) -> HIN:
 
 
 @pytest.mark.parametrize("name", ["pathsim", "joinsim", "hetesim", "pcrw", "dwpc"])
+@pytest.mark.slow
 def test_any_number_of_threads_and_any_batch_give_the_same(name: str) -> None:
     scorer = measure_named(name, "a-b-a").fit(big())
     queries = list(range(1500))

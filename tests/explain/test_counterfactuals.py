@@ -117,6 +117,7 @@ def authors() -> HIN:
     )
 
 
+@pytest.mark.slow
 def test_a_single_removal_names_what_is_lost() -> None:
     answer = what_if(authors(), "APA", "Ann", "Bob", k=1, remove="paper")
     assert (answer.rank, answer.optimal, answer.at_least) == (1, True, 1)

@@ -42,6 +42,7 @@ def test_an_undirected_relation_is_its_own_reverse() -> None:
 
 
 @given(hins())
+@pytest.mark.slow
 def test_reverse_is_the_transpose(hin: HIN) -> None:
     for relation in hin.schema.relations:
         for link in hin.schema.links(relation.source, relation.target):

@@ -220,6 +220,7 @@ insert into loan values (100, 'x2', 'SQL'), (101, null, 'Sets');
 """
 
 
+@pytest.mark.slow
 def test_keys_of_several_columns_and_other_unique_columns(make: Make) -> None:
     hin = npth.load(make(UNIVERSITY))
     assert ids(hin) == {

@@ -164,12 +164,14 @@ def nothing_left(tmp_path: Path) -> bool:
     return not list((tmp_path / "data").iterdir())
 
 
+@pytest.mark.slow
 def test_a_wrong_checksum_saves_nothing(server: str, tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match=r"train.txt has the checksum .*…, expected .*…; .*nothing was saved"):
         fetch(dataset(f"{server}/train.txt", b"other"), tmp_path / "data" / "small")
     assert nothing_left(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_missing_file_saves_nothing(server: str, tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match="gone.txt answered 404 .*; nothing was saved"):
         fetch(dataset(f"{server}/gone.txt"), tmp_path / "data" / "small")
@@ -184,6 +186,7 @@ def test_no_network_is_one_sentence(tmp_path: Path) -> None:
     assert nothing_left(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_failing_preparation_saves_nothing(server: str, tmp_path: Path) -> None:
     def fail(_folder: Path) -> None:
         raise NeuPathError("cannot")
@@ -206,6 +209,7 @@ def test_names(tmp_path: Path, monkeypatch) -> None:
         assert all(len(checksum) == 64 and url.startswith("https://") for url, checksum in known.files.items())
 
 
+@pytest.mark.slow
 def test_a_fetched_graph_is_found_by_name(server: str, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("NEUPATH_CACHE", str(tmp_path / "cache"))
     monkeypatch.delenv("NEUPATH_DATA", raising=False)
@@ -216,6 +220,7 @@ def test_a_fetched_graph_is_found_by_name(server: str, tmp_path: Path, monkeypat
     assert npth.load("small").num_nodes("entity") == 2
 
 
+@pytest.mark.slow
 def test_imdb_from_the_raw_table(data: Path, tmp_path: Path) -> None:
     raw = tmp_path / "movie_metadata.csv"
     raw.write_bytes(gzip.decompress((data / "imdb" / "movie_metadata.csv.gz").read_bytes()))

@@ -82,6 +82,7 @@ TEXTS = st.text(st.sampled_from('a" ,\t\n\r'), max_size=30)
 
 @settings(max_examples=300)
 @given(TEXTS)
+@pytest.mark.slow
 def test_only_unclosed_quotes_are_refused(text: str) -> None:
     """What a strict reader takes has all quotes closed; what ends inside a quote for any reader has not."""
     lines = io.StringIO(text, newline="").readlines()

@@ -117,6 +117,7 @@ TestChanges.settings = TestWholeChanges.settings = settings(
 )
 
 
+@pytest.mark.slow
 def test_most_measures_follow_updates() -> None:
     live = LiveGraph(npth.load("toy"))
     followed = [type(live.attach(kind("APVPA"))) for kind in (npth.PathSim, npth.JoinSim, npth.HeteSim, npth.DWPC)]

@@ -60,6 +60,7 @@ def test_pathsim_and_hetesim_equal_dense_numpy(case: tuple[HIN, MetaPath]) -> No
 
 @settings(max_examples=15)
 @given(case=hins_with_path(symmetric=False, max_length=3))
+@pytest.mark.slow
 def test_path_counts_equal_torch_geometric(case: tuple[HIN, MetaPath]) -> None:
     torch = pytest.importorskip("torch")
     transforms = pytest.importorskip("torch_geometric.transforms")

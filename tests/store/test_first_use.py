@@ -135,6 +135,7 @@ def test_a_file_is_verified_once(store: Store, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("name", ["edges-1-data.npy", "nodes-2.arrow"])
+@pytest.mark.slow
 def test_an_update_and_a_live_graph_verify_all(store: Store, name: str, caplog: pytest.LogCaptureFixture) -> None:
     """They build on the snapshot, so they also verify the files of relations that they do not name."""
     damage(store, name)
@@ -151,6 +152,7 @@ def test_an_update_and_a_live_graph_verify_all(store: Store, name: str, caplog: 
 
 
 @pytest.mark.parametrize("file", FILES)
+@pytest.mark.slow
 def test_versions_after_and_before_a_damaged_snapshot_are_right(store: Store, file: str) -> None:
     """The store has its snapshot, changes since in the database, and a writer."""
     with store:

@@ -201,6 +201,7 @@ def test_a_store_that_cannot_be_compacted_still_takes_updates(
         (Update(add_nodes=[Node("author", None)]), "None cannot be the id of a author"),  # type: ignore[arg-type]
     ],
 )
+@pytest.mark.slow
 def test_ids_and_weights_that_cannot_be_stored_are_refused(store: Store, update: Update, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         store.update(update)

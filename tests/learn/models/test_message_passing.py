@@ -96,6 +96,7 @@ PYG_LAYERS = {
 
 
 @pytest.mark.parametrize("name", PYG_LAYERS)
+@pytest.mark.slow
 def test_layers_equal_those_of_torch_geometric(name: str) -> None:
     """With the same weights, which have the same names; results and gradients."""
     layers = pytest.importorskip("torch_geometric.nn")
@@ -113,6 +114,7 @@ def test_layers_equal_those_of_torch_geometric(name: str) -> None:
     torch.testing.assert_close(*gradients, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_hgt_equals_that_of_torch_geometric() -> None:
     layers = pytest.importorskip("torch_geometric.nn")
     graph = GraphTensors.of(tangled(), torch.device("cpu"))
@@ -149,6 +151,7 @@ def test_hgt_equals_that_of_torch_geometric() -> None:
             torch.testing.assert_close(result, own if expected.get(name) is None else expected[name])
 
 
+@pytest.mark.slow
 def test_han_equals_that_of_torch_geometric() -> None:
     layers = pytest.importorskip("torch_geometric.nn")
     torch.manual_seed(1)

@@ -68,6 +68,7 @@ def test_save_load_same_scores(model, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.scores("u2"), model.scores("u2"))
 
 
+@pytest.mark.slow
 def test_files_that_are_not_models(model, hin: HIN, toy: HIN, tmp_path: Path) -> None:
     folder = model.save(tmp_path / "model")
     with pytest.raises(
