@@ -205,6 +205,7 @@ def test_networkx_reads_back_the_same_edges() -> None:
         assert edges[0] == edges[1]
 
 
+@pytest.mark.slow
 def test_pyg_and_dgl_have_the_attributes_of_each_edge() -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("torch_geometric")
