@@ -200,7 +200,7 @@ def add_in_chunks(entries: Tensor, chunks: Sequence[Tensor]) -> Tensor:
     return summed
 
 
-class Adjacency:
+class EdgeMatrix:
     """A sparse matrix of ones (targets, sources), which adds up the rows of a dense one, with gradients."""
 
     def __init__(self, sources: Tensor, targets: Tensor, shape: tuple[int, int]) -> None:
@@ -295,9 +295,9 @@ class GraphTensors:
         return {name: x[self.numbering.rows(name)] for name in self.schema.node_types}
 
     @cached_property
-    def adjacency(self) -> Adjacency:
+    def adjacency(self) -> EdgeMatrix:
         """All edges, whatever their kind."""
-        return Adjacency(self.edges[0], self.edges[1], (self.numbering.total, self.numbering.total))
+        return EdgeMatrix(self.edges[0], self.edges[1], (self.numbering.total, self.numbering.total))
 
     @cached_property
     def edges_with_loops(self) -> Tensor:
@@ -308,14 +308,14 @@ class GraphTensors:
         return edges[:, torch.argsort(edges[1], stable=True)]
 
     @cached_property
-    def blocks(self) -> list[tuple[Link, Adjacency]]:
+    def blocks(self) -> list[tuple[Link, EdgeMatrix]]:
         """Each kind of edge with its matrix between two node types."""
         blocks = []
         for kind, link in enumerate(edge_kinds(self.schema)):
             here, there = self.numbering.rows(link.source), self.numbering.rows(link.target)
             sources, targets = self.edges[:, self.kinds == kind]
             shape = (there.stop - there.start, here.stop - here.start)
-            blocks.append((link, Adjacency(sources - here.start, targets - there.start, shape)))
+            blocks.append((link, EdgeMatrix(sources - here.start, targets - there.start, shape)))
         return blocks
 
     def spread(self, h: Tensor, weights: Tensor) -> Tensor:

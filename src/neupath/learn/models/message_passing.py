@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from neupath.learn.models.embedding_baseline import EmbeddingBaseline, LayerStack, glorot, num_heads
-from neupath.learn.models.flat_graph import Adjacency, GraphTensors, RowIndex, edge_kinds
+from neupath.learn.models.flat_graph import EdgeMatrix, GraphTensors, RowIndex, edge_kinds
 
 
 class MLP(EmbeddingBaseline):
@@ -44,14 +44,14 @@ class GCN(EmbeddingBaseline):
 
     def _make_encoder(self, graph: GraphTensors) -> nn.Module:
         (sources, targets), total = graph.edges_with_loops, graph.numbering.total
-        adjacency = Adjacency(sources, targets, (total, total))
+        adjacency = EdgeMatrix(sources, targets, (total, total))
         return LayerStack(GCNLayer(self.dim, adjacency) for _ in range(self.layers))
 
 
 class GCNLayer(nn.Module):
     """One layer; `adjacency` is A + I."""
 
-    def __init__(self, dim: int, adjacency: Adjacency) -> None:
+    def __init__(self, dim: int, adjacency: EdgeMatrix) -> None:
         super().__init__()
         self.adjacency, self.scale = adjacency, adjacency.degrees.float().rsqrt()[:, None]  # D^-½, (nodes, 1)
         self.lin = nn.Linear(dim, dim, bias=False)
@@ -120,7 +120,7 @@ class SAGE(EmbeddingBaseline):
 class SAGELayer(nn.Module):
     """One layer."""
 
-    def __init__(self, dim: int, adjacency: Adjacency) -> None:
+    def __init__(self, dim: int, adjacency: EdgeMatrix) -> None:
         super().__init__()
         self.adjacency = adjacency
         self.lin_l = nn.Linear(dim, dim)  # W_2
@@ -146,7 +146,7 @@ class GIN(EmbeddingBaseline):
 class GINLayer(nn.Module):
     """One layer."""
 
-    def __init__(self, dim: int, adjacency: Adjacency) -> None:
+    def __init__(self, dim: int, adjacency: EdgeMatrix) -> None:
         super().__init__()
         self.adjacency = adjacency
         self.eps = nn.Parameter(torch.zeros(1))  # ε
