@@ -108,7 +108,7 @@ def train(
     columns query_type and target_type of the file.
 
     With --pairs, auto tries closed forms, boosted trees and networks on held-out
-    queries within --budget seconds, and keeps the best or a stack of them.
+    queries within --budget seconds, and keeps a mix of them, or one.
 
     Examples:
       neupath train my-tables/ --pairs labels.csv --node-type movie --out model

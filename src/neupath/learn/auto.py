@@ -413,7 +413,7 @@ def train_auto(
     seed: int = 0,
     progress: Progress = no_progress,
 ) -> AutoReport:
-    """Try learners on labelled pairs, train the best or a stack of them, and save it.
+    """Try learners on labelled pairs, train a mix of them, or one, and save it.
 
     Parameters
     ----------
