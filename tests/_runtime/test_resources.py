@@ -1,6 +1,8 @@
 """What this process may use, as the system tells it, and what of it is reserved."""
 
 import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -91,19 +93,41 @@ def test_a_reservation_counts_until_its_memory_is_taken(root: Path) -> None:
     assert free_memory() == free
 
 
-def test_blas_has_one_thread_until_all_that_asked_for_it_are_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def _blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.fixture
+def _three_blas_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let BLAS use three threads."""
     import scipy.linalg  # noqa: F401 - it loads a BLAS of its own
 
     monkeypatch.setattr(machine, "_blas_limit", machine._BlasLimit())  # threads of other tests may ask for it, too
-
-    def threads() -> set[int]:
-        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
-
     with threadpool_limits(3, user_api="blas"):
-        first, second = one_blas_thread(), one_blas_thread()
-        with first:
-            assert threads() == {1}
-            second.__enter__()
-        assert threads() == {1}
-        second.__exit__(None, None, None)
-        assert threads() == {3}
+        assert _blas_threads() == {3}
+        yield
+
+
+@pytest.mark.usefixtures("_three_blas_threads")
+def test_blas_has_one_thread_until_all_that_asked_for_it_are_done() -> None:
+    first, second = one_blas_thread(), one_blas_thread()
+    with first:
+        assert _blas_threads() == {1}
+        second.__enter__()
+    assert _blas_threads() == {1}
+    second.__exit__(None, None, None)
+    assert _blas_threads() == {3}
+
+
+@pytest.mark.usefixtures("_three_blas_threads")
+def test_blas_gets_its_threads_back_from_another_thread_than_took_them() -> None:
+    limited = one_blas_thread()
+    with ThreadPoolExecutor(1) as pool:  # its thread goes on
+        pool.submit(limited.__enter__).result()
+        assert _blas_threads() == {1}
+        limited.__exit__(None, None, None)
+        assert _blas_threads() == {3}
+        pool.submit(one_blas_thread()(_blas_threads)).result()
+        with one_blas_thread():
+            assert _blas_threads() == {1}
+    assert _blas_threads() == {3}

@@ -4,11 +4,12 @@ Work that takes much memory reserves it first (`reserve_memory`), so that severa
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from neupath.errors import NotEnoughMemoryError
 
@@ -23,11 +24,11 @@ def count_cores() -> int:
 
 @dataclass
 class _BlasLimit:
-    """How many of this process's threads ask for one thread of BLAS, and what restores the others."""
+    """How many of this process's threads ask for one thread of BLAS, and how many its libraries had before."""
 
     lock: Lock = field(default_factory=Lock)
     users: int = 0
-    restore: Callable[[], None] = field(default=lambda: None)
+    before: list[tuple[Any, int]] = field(default_factory=list)
 
 
 _blas_limit = _BlasLimit()
@@ -35,21 +36,42 @@ _blas_limit = _BlasLimit()
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Let BLAS use one thread: many small products spend most of their time on waking and awaiting the others."""
-    import scipy.linalg  # noqa: F401 - a library of BLAS that is loaded later is not limited
-    from threadpoolctl import threadpool_limits
+    """Let BLAS use one thread: many small products spend most of their time on waking and awaiting the others.
 
-    with _blas_limit.lock:
-        _blas_limit.users += 1
-        if _blas_limit.users == 1:
-            _blas_limit.restore = threadpool_limits(1, user_api="blas").restore_original_limits
+    The number holds for the whole process, so it is restored when the last thread that asked for one is done.
+    """
+    import scipy.linalg  # noqa: F401 - a library of BLAS that is loaded later is not limited
+    from threadpoolctl import ThreadpoolController
+
+    limit = _blas_limit
+    with limit.lock:
+        limit.users += 1
+        if limit.users == 1:
+            libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+            limit.before = [(library, library.num_threads) for library in libraries]
+            for library in libraries:
+                _set_threads(library, 1)
     try:
         yield
     finally:
-        with _blas_limit.lock:
-            _blas_limit.users -= 1
-            if not _blas_limit.users:
-                _blas_limit.restore()
+        with limit.lock:
+            limit.users -= 1
+            if not limit.users:
+                for library, number in limit.before:
+                    _set_threads(library, number)
+
+
+def _set_threads(library: Any, number: int) -> None:
+    """Set how many threads a library of BLAS uses, whichever thread of this process has set it before.
+
+    From 3.8 on, threadpoolctl ignores all threads but the first one until that has released the library, or has ended.
+    """
+    release = getattr(library, "clear_controlling_thread", None)
+    if release is not None:
+        release(force=True)
+    library.set_num_threads(number)
+    if release is not None:
+        release(force=True)
 
 
 def total_memory() -> int:
