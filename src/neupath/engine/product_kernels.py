@@ -7,6 +7,7 @@ left's sorted row, so results depend neither on how queries are batched nor on w
 
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numba import njit
@@ -15,11 +16,19 @@ from neupath.engine.products import Normalisation
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a function that releases the GIL; cache the machine code on disk where possible."""
+    """Compile a function that releases the GIL; cache the machine code on disk where possible.
+
+    Numba numbers the files of a function from 1 on in each process. Two processes that compile for different types at
+    the same time would overwrite each other's, and a third could run the code of the wrong types; so each has names of
+    its own.
+    """
     try:
-        return njit(cache=True, nogil=True)(function)
+        kernel: Any = njit(cache=True, nogil=True)(function)
     except RuntimeError:  # no folder for the cache
         return njit(nogil=True)(function)
+    files = kernel._cache._cache_file
+    files._data_name_pattern = files._data_name_pattern.replace("{number:d}", f"{{number:d}}-{uuid4().hex[:16]}")
+    return kernel
 
 
 _NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
