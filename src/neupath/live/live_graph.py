@@ -186,6 +186,7 @@ class _State:
         self._log: list[RowEdge] = []
         self._edge_log: list[tuple[Relation, RowsChange]] = []
         self._described: Mapping[Relation, Edges] = hin.edge_tables  # those that all changes tell of
+        self._edge_tables = LiveEdgeTables(self._described, self._edge_log, 0)
         self.newest_edges = NewestEdges(self._described, self._edge_log)
         self._adjacency = Adjacency(hin, version, self._log, self.newest_edges)
         self._products: dict[MeasureKey, tuple[LiveProduct, LiveProduct]] = {}
@@ -235,7 +236,8 @@ class _State:
         if change.nodes:
             self._add_nodes(change.nodes)
         self._log += change.edges
-        self._follow_edge_rows(change)
+        if self._described:
+            self._follow_edge_rows(change)
         edges = both_directions(change.edges)
         self._adjacency.put(edges)
         for left, right in self._products.values():
@@ -244,8 +246,7 @@ class _State:
         self._drop_overflown()
         nodes = {node_type: grown.nodes for node_type, grown in self._nodes.items()}
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
-        tables = LiveEdgeTables(self._described, self._edge_log, len(self._edge_log))
-        hin = HIN(self._base.schema, MappingProxyType(nodes), matrices, self._base.notes, tables)
+        hin = HIN(self._base.schema, MappingProxyType(nodes), matrices, self._base.notes, self._edge_tables)
         for updater in self._updaters.values():
             updater.apply(hin, change)
         self._publish(change.version, hin)
@@ -260,6 +261,8 @@ class _State:
         if lost:
             self._described = {relation: self._described[relation] for relation in self._described.keys() - lost}
             self.newest_edges.keep(self._described)
+        if rows or lost:
+            self._edge_tables = LiveEdgeTables(self._described, self._edge_log, len(self._edge_log))
 
     def _add_nodes(self, new: Mapping[str, Nodes]) -> None:
         self._nodes |= {node_type: self._nodes[node_type].append(nodes) for node_type, nodes in new.items()}

@@ -134,11 +134,10 @@ class Adjacency:
             self._put(own, link, edges)
 
     def _put(self, own: LiveEdges, link: Link, edges: Sequence[RowEdge]) -> None:
-        is_filtered = link.is_filtered
         for relation, row, column, weight in edges:
             if link.relation is relation or link.relation == relation:  # mostly the same object, which compares faster
                 ends = (column, row) if link.reverse else (row, column)
-                own.put(*ends, self._counted(link, *ends, weight) if is_filtered else weight)
+                own.put(*ends, self._counted(link, *ends, weight) if link.is_filtered else weight)
 
     def _counted(self, link: Link, row: int, column: int, weight: float) -> float:
         """Return the weight that an edge counts with by the filters of a link."""
@@ -183,7 +182,7 @@ class LiveLeg:
     def __init__(self, adjacency: Adjacency, leg: Leg) -> None:
         self.step = step = leg.step
         self._adjacency, self.leg = adjacency, leg
-        self._filtered = [link for link in step.links if link.is_filtered]
+        self.filtered = [link for link in step.links if link.is_filtered]
         self._sums, self._touched = np.zeros(0), np.zeros(0, dtype=np.int64)
         self._scales = {True: np.zeros(0), False: np.zeros(0)}
         for rows, node_type in ((True, step.source), (False, step.target)):
@@ -192,7 +191,7 @@ class LiveLeg:
     @property
     def is_sound(self) -> bool:
         """Whether all weights of its edges can be computed."""
-        return not self._filtered or self._adjacency.unsound.isdisjoint(self._filtered)
+        return self._adjacency.unsound.isdisjoint(self.filtered)
 
     @property
     def forward(self) -> list[LiveEdges]:
@@ -430,6 +429,7 @@ class LiveProduct:
         self._rows, self._columns = MvccMatrix(base), MvccMatrix(transposed)
         self._norms = MvccNorms(norms, self._rows.arrays)
         self._propagation = propagation_of(steps)
+        self._filtered = [step for step in steps if step.filtered]
 
     @property
     def arrays(self) -> ProductArrays:
@@ -442,7 +442,7 @@ class LiveProduct:
 
     @property
     def is_finite(self) -> bool:
-        return self._norms.are_finite and all(step.is_sound for step in self.steps)
+        return self._norms.are_finite and (not self._filtered or all(step.is_sound for step in self._filtered))
 
     def grow(self, num_rows: int, num_columns: int) -> None:
         self._rows.grow(num_rows)
