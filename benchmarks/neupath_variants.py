@@ -24,6 +24,7 @@ import gzip
 import json
 import math
 import os
+import sys
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
@@ -324,6 +325,8 @@ def report(args: argparse.Namespace) -> None:
     for one in read_runs(Path(args.out)):
         if one.get("study", "strict") == args.study and one["test"]:
             runs[one["column"], row_of(one)][one["settings"]][one["seed"]] = one
+    if not runs:
+        sys.exit(f"{args.out} has no finished runs of the study {args.study}; `table` makes them")
     details = ["| column | row | setting | seeds | validation | test | 95 % interval | NeuPath ahead by |"]
     details.append("|---|---|---|---:|---:|---:|---|---|")
     cells: dict[str, dict[str, str]] = defaultdict(dict)

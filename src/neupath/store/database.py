@@ -9,7 +9,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -448,8 +448,11 @@ def raising_write_errors(folder: Path) -> Iterator[None]:
 
 def checkpoint_if_due(connection: Any, folder: Path) -> None:
     """Move the write-ahead log into the tables when it is long; it is durable either way."""
-    log = folder / LOG
-    if log.exists() and log.stat().st_size > LOG_BYTES:
+    try:
+        size = (folder / LOG).stat().st_size
+    except FileNotFoundError:
+        return
+    if size > LOG_BYTES:
         with raising_write_errors(folder):
             run(connection, "CHECKPOINT")
 
@@ -467,7 +470,7 @@ def write_acknowledged(folder: Path, facts: VersionFacts) -> None:
     This waits for no disk, which would take as long as the commit. It starts the writing, and the next commit of the
     database flushes the disk. A killed process loses nothing of it; a power failure may lose the last lines.
     """
-    text = " ".join(map(str, astuple(facts)))
+    text = " ".join(map(str, vars(facts).values()))
     line = f"{text} {crc32(text.encode()):08x}".ljust(_LINE - 1) + "\n"
     descriptor = os.open(folder / ACKNOWLEDGED, os.O_WRONLY | os.O_CREAT, 0o666)
     try:

@@ -365,6 +365,11 @@ class EdgeChange:
     before: Floats
     after: Floats
 
+    def rows(self) -> Iterator[tuple[int, int, float, float]]:
+        """Yield the ends of each edge, and its weight before and after."""
+        columns = (self.sources, self.targets, self.before, self.after)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
     def weights_after(self) -> dict[Pair, float]:
         pairs = zip(self.sources.tolist(), self.targets.tolist(), strict=True)
         return dict(zip(pairs, self.after.tolist(), strict=True))
@@ -864,14 +869,12 @@ def write_updates(connection: Any, folder: Path, head: Head, updates: Sequence[U
 
 def _write(connection: Any, changes: Sequence[Change]) -> None:
     """Insert all new nodes before removing any: a node may come and go within one group of changes."""
-    tables = [_change_table(change.version, *edges) for change in changes for edges in change.edges.items()]
-    edges = pa.concat_tables(tables) if tables else pa.table({})
-    if 0 < len(edges) <= database.ROWS_PER_INSERT:
-        database.insert_rows(
-            connection, "changes", list(zip(*(column.to_pylist() for column in edges.columns), strict=True))
-        )
-    elif len(edges):
-        database.insert_table(connection, "changes", edges)
+    edges = [(change.version, *changed) for change in changes for changed in change.edges.items()]
+    if sum(len(changed.sources) for *_, changed in edges) <= database.ROWS_PER_INSERT:
+        listed = [(version, number, *edge) for version, number, changed in edges for edge in changed.rows()]
+        database.insert_rows(connection, "changes", listed)
+    else:
+        database.insert_table(connection, "changes", pa.concat_tables([_change_table(*changed) for changed in edges]))
     for change in changes:
         for number, rows in change.edge_rows.items():
             _write_rows(connection, change.version, number, rows)
