@@ -1,5 +1,6 @@
 """Fixtures of all tests: the toy graph, real graphs if NEUPATH_DATA is set, a temporary cache; the list of skips."""
 
+import gc
 import os
 import signal
 from collections import defaultdict
@@ -53,6 +54,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give all processes of a run one temporary cache, never the user's; workers of xdist inherit the variable."""
+    gc.set_threshold(100_000, 50, 100)  # with all that tests import, looking for cycles took a twentieth of the time
     if not hasattr(config, "workerinput"):
         cache = TemporaryDirectory(prefix="neupath-tests-")
         os.environ["NEUPATH_CACHE"] = cache.name

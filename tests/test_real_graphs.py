@@ -57,7 +57,7 @@ def test_imdb_labels_name_the_type_of_their_integer_ids(data: Path, tmp_path: Pa
     plain.write_text("query,target,score\n" + "".join(f"{q},{t},{s}\n" for q, t, s in rows))
     header = "query,target,score,query_type,target_type\n"
     typed.write_text(header + "".join(f"{q},{t},{s},movie,movie\n" for q, t, s in rows))
-    settings = ("--architecture", "countpath", "--epochs", 1, "--device", "cpu", "--out", tmp_path / "model")
+    settings = ("--architecture", "countpath", "--layers", 1, "--epochs", 1, "--out", tmp_path / "model")
     refused = run("train", data / "imdb", "--pairs", plain, *settings)
     assert (refused.code, "say which with --node-type, or write query_type and" in refused.err) == (2, True)
     assert run("train", data / "imdb", "--pairs", plain, *settings, "--node-type", "movie").code == 0
