@@ -70,6 +70,8 @@ def test_pairs_are_added_scored_and_removed(explorer: Explorer) -> None:
     explorer.see(".pair").to_have_count(1)
     number = explorer.at(".pair input[type=number]")
     number.fill("0.2")
+    explorer.page.evaluate("dispatchEvent(new Event('storage'))")  # draws the page anew, as a late answer does
+    expect(number).to_have_value("0.2")
     number.press("Tab")
     expect(explorer.at(".pair input[type=range]")).to_have_value("0.2")
     assert "0.2" in explorer.page.url

@@ -215,26 +215,22 @@ function Pair({ query, target, value, set }) {
 const clamp = (text) => Math.min(1, Math.max(0, Number(text) || 0));
 
 function ScoreField({ value, label, set }) {
+  const [draft, setDraft] = useState(null); // what is typed or dragged; drawing the page anew would take it away
+  const field = {
+    min: "0",
+    max: "1",
+    value: draft ?? value,
+    onInput: (event) => setDraft(event.target.value),
+    onChange: (event) => {
+      setDraft(null);
+      set(clamp(event.target.value));
+    },
+    onBlur: () => setDraft(null),
+  };
   return (
     <span class="scoring">
-      <input
-        type="range"
-        min="0"
-        max="1"
-        step="0.01"
-        value={value}
-        aria-label={`Score of ${label}`}
-        onChange={(event) => set(clamp(event.target.value))}
-      />
-      <input
-        type="number"
-        min="0"
-        max="1"
-        step="any"
-        value={value}
-        aria-label={`Score of ${label} as a number`}
-        onChange={(event) => set(clamp(event.target.value))}
-      />
+      <input type="range" step="0.01" aria-label={`Score of ${label}`} {...field} />
+      <input type="number" step="any" aria-label={`Score of ${label} as a number`} {...field} />
     </span>
   );
 }
