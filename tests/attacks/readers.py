@@ -17,6 +17,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -376,10 +377,21 @@ def _try_one(kind: Format, folder: Path) -> tuple[str, str]:
             _ = nodes.ids.to_pylist(), nodes.names and nodes.names.to_pylist(), nodes.attributes.to_pylist()
         right = kind.check is None or kind.check(folder, hin)
     except NeuPathError as error:
-        return ("refused", "") if str(error) and "\n" not in str(error) else ("failed", repr(str(error)))
+        return ("refused", "") if _is_sentence(str(error)) else ("failed", repr(str(error)))
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"[:300]
     return ("read", "") if right else ("wrong", f"{_edges(hin):g} edges")
+
+
+def _is_sentence(message: str) -> bool:
+    """Whether a message is one line; a graph.toml that it proposes may follow, and must be one."""
+    sentence, _, proposed = message.partition("\n")
+    if not proposed:
+        return bool(sentence)
+    try:
+        return sentence.endswith("such as:") and bool(tomllib.loads(proposed))
+    except tomllib.TOMLDecodeError:
+        return False
 
 
 if __name__ == "__main__":
