@@ -27,6 +27,17 @@ PARSER = {"g": "stdlib", "p": "class-method-class", "q": "argparse.ArgumentParse
 """What is similar to ArgumentParser in that they share method names."""
 MIKE = {"g": "toy", "p": "author-paper-venue-paper-author", "q": "Mike", "qt": "author"}
 
+RECORD_ANNOUNCEMENTS = """
+window.announcements = [];
+document.addEventListener("DOMContentLoaded", () => {
+  const live = document.getElementById("live");
+  if (!live) return;
+  const record = () => announcements.push(live.textContent);
+  new MutationObserver(record).observe(live, { childList: true, characterData: true, subtree: true });
+});
+"""
+"""Keeps what a screen reader is told: on a busy machine the next announcement may follow before a test looks."""
+
 
 @contextmanager
 def open_browser() -> Iterator[Browser]:
@@ -55,6 +66,7 @@ class Explorer:
     def __post_init__(self) -> None:
         expect.set_options(timeout=1000 * PATIENCE)
         self.page.set_default_timeout(1000 * PATIENCE)
+        self.page.add_init_script(RECORD_ANNOUNCEMENTS)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", lambda line: self.complaints.append(line.text) if line.type == "error" else None)
         self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
@@ -69,6 +81,10 @@ class Explorer:
 
     def see(self, selector: str, **options: Any) -> Any:
         return expect(self.page.locator(selector, **options))
+
+    def hear(self, text: str) -> None:
+        """Wait until an announcement since the page was opened contains a text."""
+        self.page.wait_for_function("(text) => announcements.some((one) => one.includes(text))", arg=text)
 
     def look_up(self, text: str, box: str = "#query") -> None:
         """Type into a box and choose what it finds first: one action."""
