@@ -16,7 +16,8 @@ the mean over test queries with its deviation over seeds, a 95 % bootstrap inter
 `--study` changes what is learned and tested: "paper" labels each query's ten best and adds RMSEs; "labels=0.05" takes a
 share of the training queries, at the same number of steps; "unseen" removes a fifth of the nodes of the ranked type
 from the training graph and tests on queries among them, in the whole graph (for rows that bind to other graphs);
-"other" trains on a graph with one half of these nodes, and tests on the graph with the other half.
+"other" trains on a graph with one half of these nodes, and tests on the graph with the other half. Several are joined
+by a plus sign: "paper+labels=0.05".
 """
 
 import argparse
@@ -166,16 +167,17 @@ def execute(job: Job, sizes: tuple[int, int, int], steps: int, data: str | None,
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", SourceWarning)
     teacher = whole = teacher_of(job.column, data)
-    protocol: Protocol = "paper" if job.study == "paper" else "strict"
+    studied = dict(part.partition("=")[::2] for part in job.study.split("+"))
+    protocol: Protocol = "paper" if "paper" in studied else "strict"
     split = split_queries(whole.hin_, whole.source_type, sizes, seed=job.seed)
-    if job.study in ("unseen", "other"):
-        teacher, removed = parts_of(job.column, data, job.seed, 0.2 if job.study == "unseen" else 0.5)
+    if studied.keys() & {"unseen", "other"}:
+        teacher, removed = parts_of(job.column, data, job.seed, 0.2 if "unseen" in studied else 0.5)
         own = split_queries(teacher.hin_, teacher.source_type, sizes, seed=job.seed)
         unseen = np.random.default_rng(job.seed).permutation(removed.hin_.nodes[removed.source_type].ids.to_pylist())
         split = Split(own.train, own.validation, tuple(unseen[: sizes[2]].tolist()))
-        whole = removed if job.study == "other" else whole
-    if job.study.startswith("labels="):
-        count = max(1, round(float(job.study.partition("=")[2]) * len(split.train)))
+        whole = removed if "other" in studied else whole
+    if "labels" in studied:
+        count = max(1, round(float(studied["labels"]) * len(split.train)))
         split = Split(split.train[:count], split.validation, split.test)
     began = perf_counter()
     model, taken = fit(job, teacher, split, protocol, steps, device)
@@ -186,7 +188,7 @@ def execute(job: Job, sizes: tuple[int, int, int], steps: int, data: str | None,
     model = model if teacher is whole else model.bind(whole.hin_)
     test = [] if job.study == TRIAL else ndcg_by_query(model, whole, split.test, seen)
     scored = perf_counter() - began
-    errors = evaluate(model, whole, split.test, protocol).to_dict() if job.study == "paper" else {}
+    errors = evaluate(model, whole, split.test, protocol).to_dict() if protocol == "paper" else {}
     if device == "cuda":
         torch.cuda.empty_cache()  # the memory of recorded steps, which the other processes need
     return vars(job) | {
@@ -378,7 +380,7 @@ def main() -> None:
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     parser.add_argument("--model", action="append", default=[], help="name, or name:setting=value,…; several times")
     parser.add_argument("--rows", default="", help="of `table`: some rows, separated by commas")
-    parser.add_argument("--study", default="strict", help="strict, paper, labels=SHARE, unseen or other")
+    parser.add_argument("--study", default="strict", help="strict, paper, labels=SHARE, unseen or other, joined by +")
     parser.add_argument("--columns", default=",".join(DEFAULT))
     parser.add_argument("--seeds", default="0,1,2,3,4")
     parser.add_argument("--queries", default="400,100,400", help="training, validation and test queries")
