@@ -54,27 +54,31 @@ class NeuPathError(Exception):
 
 
 class SourceWarning(UserWarning):
-    """Says once how `load` read a source: what it left out, and what it decided by rule.
+    """Says once how a source was read: what was left out, and what was decided by rule.
 
     Parameters
     ----------
     source
         What was read.
     notes
-        The notes of the graph.
+        What there is to say, such as the notes of a graph.
+    advice
+        Where else to read or decide it.
 
     """
 
-    def __init__(self, source: str, notes: Sequence[str]) -> None:
-        self.source, self.notes = source, tuple(notes)
+    def __init__(
+        self, source: str, notes: Sequence[str], advice: str = "a graph.toml decides otherwise; HIN.notes has this list"
+    ) -> None:
+        self.source, self.notes, self.advice = source, tuple(notes), advice
         lines = "\n".join(f"  - {note}" for note in self.notes)
         super().__init__(
-            f"how {source} was read:\n{lines}\n(a graph.toml decides otherwise; HIN.notes has this list, and "
+            f"how {source} was read:\n{lines}\n({advice}, and "
             f'warnings.simplefilter("ignore", neupath.SourceWarning) hides it)'
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return SourceWarning, (self.source, self.notes)
+        return SourceWarning, (self.source, self.notes, self.advice)
 
 
 class PluginWarning(UserWarning):

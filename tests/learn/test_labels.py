@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, NeuPathError
+from neupath import HIN, NeuPathError, SourceWarning
 from neupath.learn.labels import Pairs, draw_pairs, read_pairs, too_few, write_pairs
 
 ROWS = [("Mike", "Bob", 1.0), ("Jim", "Mike", 0.08)]
@@ -53,6 +53,11 @@ M, B = "Mike", "Bob"
         ([(M, B, None)], r"pair 1 \('Mike', 'Bob'\) has no score; scores are finite numbers"),
         ([(M, B, (1, 2))], r"has the score \(1, 2\); scores are finite numbers"),
         ([(M, B, 5), (M, "Jim", 5)], "all labels are 5, which says nothing of a scale; give labels from 0 to 1"),
+        ([(M, B, "yes"), (M, "Jim", 4)], r"has the score 'yes', and pair 2 .* has 4; give words or numbers, not both"),
+        (
+            [(M, B, 0.3), (M, "Jim", "no")],
+            r"pair 2 .* has the score 'no', and pair 1 .* has 0.3; give words or numbers",
+        ),
         ([(M, B, 1), (M, B, 0)], r"has the score 1, and pair 2 .* has 0; keep one of the two, or say who gave each"),
         ([(M, B, 1, 0)], r"pair 1 \('Mike', 'Bob'\) has the weight 0; a weight says how much a label counts"),
         ([(M, B, 1, "sure")], "has the weight 'sure'; a weight says how much a label counts, and is more than 0"),
@@ -94,6 +99,16 @@ def test_labels_as_people_give_them(toy: HIN, labels: dict, scores: list[float])
     pairs = read_pairs(toy, {"query": ["Mike"] * 3, "target": ["Bob", "Jim", "Ann"]} | labels)
     assert pairs.scores.tolist() == pytest.approx(scores)
     assert pairs.weights.tolist() == [1.0] * 3
+
+
+def test_columns_that_are_not_used_are_named(toy: HIN, tmp_path: Path) -> None:
+    table = {"query": ["Mike"], "target": ["Bob"], "score": [1], "wieght": [2], "date": ["2026-01-01"]}
+    with pytest.warns(SourceWarning, match="not used in the pairs: 'wieght', 'date'; the columns of labels are query"):
+        assert read_pairs(toy, table).weights.tolist() == [1.0]
+    path = tmp_path / "pairs.csv"
+    path.write_text("query,target,mood\nMike,Bob,glad\n")
+    with pytest.warns(SourceWarning, match="not used in .*pairs.csv: 'mood'; the columns of labels are query"):
+        assert not read_pairs(toy, path, examples=True).scored
 
 
 def test_raters_are_averaged_by_weight(toy: HIN) -> None:

@@ -5,6 +5,7 @@ examples of similar pairs alone. All become `Pairs`: rows, one score per pair, a
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from neupath.engine.scorer import Scorer
-from neupath.errors import QueryError, SourceError, listed
+from neupath.errors import QueryError, SourceError, SourceWarning, listed
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.nodes import Id, Rows
 from neupath.io.tables import TableFile
@@ -26,6 +27,7 @@ COLUMNS = ("query", "target", "score")
 TYPE_COLUMNS = ("query_type", "target_type")
 OPINION_COLUMNS = ("rank", "weight", "rater")
 """Columns that a table of pairs may have besides: a rank instead of a score, how sure the label is, who gave it."""
+ALL_COLUMNS = (*COLUMNS, *OPINION_COLUMNS, *TYPE_COLUMNS)
 NodeTypes = str | tuple[str | None, str | None] | None
 """The type of all nodes of some pairs, or that of the queries and that of the targets; None to find them by the ids."""
 NEGATIVES = 5
@@ -257,7 +259,20 @@ def _read_columns(source: Any, examples: bool) -> _NamedPairs:
         pairs.weights.append(_read_weight(pairs, number, columns["weight"][number]) if "weight" in columns else 1.0)
         if pairs.raters and pairs.raters[number] in (None, ""):
             raise QueryError(f"{pairs.describe(number)} has no rater, and others have one; say who gave each label")
+    if "score" in columns:
+        _refuse_words_on_a_scale(pairs, columns["score"])
     return pairs
+
+
+def _refuse_words_on_a_scale(pairs: _NamedPairs, given: Sequence[Any]) -> None:
+    """Raise if some scores are words and others numbers between or beyond 0 and 1: yes has no place on their scale."""
+    word = next((number for number, score in enumerate(given) if _is_word(score)), None)
+    other = next((number for number, score in enumerate(pairs.scores) if score not in (0.0, 1.0)), None)
+    if word is not None and other is not None:
+        raise QueryError(
+            f"{pairs.describe(word)} has the score {given[word]!r}, and {pairs.describe(other)} has "
+            f"{pairs.scores[other]:g}; give words or numbers, not both"
+        )
 
 
 def _check_ends(pairs: _NamedPairs, number: int) -> None:
@@ -309,8 +324,11 @@ def parse_score(score: Any) -> float:
     >>> parse_score("0.25"), parse_score("Yes"), parse_score(False)
     (0.25, 1.0, 0.0)
     """
-    word = score.strip().lower() if isinstance(score, str) else None
-    return _WORDS[word] if word in _WORDS else float(score)
+    return _WORDS[score.strip().lower()] if _is_word(score) else float(score)
+
+
+def _is_word(score: Any) -> bool:
+    return isinstance(score, str) and score.strip().lower() in _WORDS
 
 
 def _is_table(table: Any) -> bool:
@@ -320,7 +338,7 @@ def _is_table(table: Any) -> bool:
 def _columns_of_table(table: Any, file: Path | None, examples: bool) -> dict[str, list[Any]]:
     """Return the columns of a table that say something of pairs."""
     names = list(table if isinstance(table, Mapping) else getattr(table, "column_names", None) or table.columns)
-    known = [name for name in (*COLUMNS, *OPINION_COLUMNS, *TYPE_COLUMNS) if name in names]
+    known = [name for name in ALL_COLUMNS if name in names]
     least = COLUMNS[:2] if examples or "rank" in names else COLUMNS
     if not set(least) <= set(known) or any(names.count(name) > 1 for name in known):
         hint = "" if file is None else f"; name them in the first line of {file}"
@@ -329,6 +347,7 @@ def _columns_of_table(table: Any, file: Path | None, examples: bool) -> dict[str
         raise SourceError(f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {this}{hint}")
     if "rank" in names and "score" in names:
         raise SourceError("a table of pairs has either a score or a rank for each, and this has both; leave one out")
+    _note_unused(names, "the pairs")
 
     def values(name: str) -> list[Any]:
         column = table[name]
@@ -374,9 +393,18 @@ def _types_of_columns(columns: Sequence[Sequence[Any]]) -> tuple[str | None, str
 
 def _read_file(path: Path) -> pa.Table:
     file = TableFile(path)
-    known = (*COLUMNS, *OPINION_COLUMNS, *TYPE_COLUMNS)
-    wanted = [column for column in file.columns if column in known] or file.columns
+    wanted = [column for column in file.columns if column in ALL_COLUMNS]
+    if wanted:
+        _note_unused(file.columns, str(path))
+    wanted = wanted or list(file.columns)
     return file.read(wanted, dict.fromkeys(wanted, pa.string()))
+
+
+def _note_unused(columns: Sequence[Any], source: str) -> None:
+    """Warn of columns that say nothing of labels: one of them may be a misspelled one that does."""
+    if unused := [repr(name) for name in columns if name not in ALL_COLUMNS]:
+        note = f"not used in {source}: {listed(unused, 5)}; the columns of labels are {', '.join(ALL_COLUMNS)}"
+        warnings.warn(SourceWarning(source, [note], "docs/learning.md lists the columns"), stacklevel=2)
 
 
 def write_pairs(hin: HIN, pairs: Pairs) -> str:
