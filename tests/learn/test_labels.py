@@ -103,11 +103,13 @@ def test_labels_as_people_give_them(toy: HIN, labels: dict, scores: list[float])
 
 def test_columns_that_are_not_used_are_named(toy: HIN, tmp_path: Path) -> None:
     table = {"query": ["Mike"], "target": ["Bob"], "score": [1], "wieght": [2], "date": ["2026-01-01"]}
-    with pytest.warns(SourceWarning, match="not used in the pairs: 'wieght', 'date'; the columns of labels are query"):
+    with pytest.warns(
+        SourceWarning, match="not used in the table of pairs: 'wieght', 'date'; the columns of labels are query"
+    ):
         assert read_pairs(toy, table).weights.tolist() == [1.0]
     path = tmp_path / "pairs.csv"
     path.write_text("query,target,mood\nMike,Bob,glad\n")
-    with pytest.warns(SourceWarning, match="not used in .*pairs.csv: 'mood'; the columns of labels are query"):
+    with pytest.warns(SourceWarning, match="not used in .*pairs.csv: 'mood'; .* each pair is an example"):
         assert not read_pairs(toy, path, examples=True).scored
 
 

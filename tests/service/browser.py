@@ -33,6 +33,7 @@ document.addEventListener("DOMContentLoaded", () => {
   const live = document.getElementById("live");
   if (!live) return;
   const record = () => announcements.push(live.textContent);
+  record();
   new MutationObserver(record).observe(live, { childList: true, characterData: true, subtree: true });
 });
 """
@@ -82,9 +83,10 @@ class Explorer:
     def see(self, selector: str, **options: Any) -> Any:
         return expect(self.page.locator(selector, **options))
 
-    def hear(self, text: str) -> None:
-        """Wait until an announcement since the page was opened contains a text."""
-        self.page.wait_for_function("(text) => announcements.some((one) => one.includes(text))", arg=text)
+    def hear(self, text: str, *, is_start: bool = False) -> None:
+        """Wait until there was an announcement since the page was opened; announcements may be joined by full stops."""
+        heard = "(text) => announcements.some((one) => `. ${one}. `.includes(text))"
+        self.page.wait_for_function(heard, arg=f". {text}" if is_start else f". {text}. ")
 
     def look_up(self, text: str, box: str = "#query") -> None:
         """Type into a box and choose what it finds first: one action."""

@@ -43,7 +43,7 @@ def test_a_hit_is_explained_after_two_actions(explorer: Explorer, explored: Runn
     explorer.see("#why .summary").to_contain_text("Both connect through 7 nodes of type method")
     assert explorer.hits() == ranked(explored, metapath="class-method-class")
     expect(explorer.page).to_have_title("Classes like ArgumentParser by shared methods · stdlib")
-    explorer.hear("Why OptionParser: Both connect through")
+    explorer.hear("Why OptionParser: Both connect through", is_start=True)
     assert explorer.actions <= 3
 
 

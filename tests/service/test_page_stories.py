@@ -117,7 +117,8 @@ def test_a_film_fan_ranks_by_five_marks_by_keyboard(teller: Explorer) -> None:
     for place, sign in enumerate(("yes", "yes", "no", "yes", "no")):
         teller.enter(f"#hits-a .hit[data-id='{ids[place]}'] .{sign}")
         expect(teller.hit(ids[place]).locator(f".{sign}")).to_have_attribute("aria-pressed", "true")
-    teller.hear("is marked as not similar")
+    last = teller.hit(ids[4]).locator(".name").inner_text()
+    teller.hear(f"{last} is marked as not similar")
     teller.enter("#rerank", "Shift+Tab")
     teller.see("#search-title").to_contain_text("your examples")
     teller.see(".move").not_to_have_count(0)

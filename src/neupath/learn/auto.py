@@ -446,13 +446,8 @@ def train_auto(
         raise QueryError(f"‹budget› is {budget}; it must be more than 0 seconds", parameter="budget")
     wanted = _check_learners(learners)
     labels = read_pairs(hin, pairs, node_type, examples=True)
-    if labels.scored and labels.scores.min() == labels.scores.max():
-        what = "the only label is" if len(labels) == 1 else f"all {len(labels):,} labels are"
-        raise QueryError(
-            f"{what} {labels.scores[0]:g}, so there is nothing to tell apart; add pairs that are more or less similar, "
-            f"or leave out the score if each pair is an example of a similar one"
-        )
-    if not labels.scored:
+    positive = not labels.scored
+    if positive:
         labels = with_negatives(labels, hin.num_nodes(labels.target_type), seed)
     run = _AutoRun(hin, labels, Path(folder), wanted, budget, seed, progress)
     return run.carry_out()

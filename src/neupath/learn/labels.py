@@ -168,7 +168,7 @@ def _to_unit_scale(pairs: Pairs) -> Pairs:
     low, high = float(pairs.scores.min()), float(pairs.scores.max())
     if low >= 0 and high <= 1:
         return pairs
-    if low == high:
+    if math.isclose(low, high):
         raise QueryError(
             f"all labels are {low:g}, which says nothing of a scale; give labels from 0 to 1, or pairs of lower and of "
             f"higher scores"
@@ -324,11 +324,13 @@ def parse_score(score: Any) -> float:
     >>> parse_score("0.25"), parse_score("Yes"), parse_score(False)
     (0.25, 1.0, 0.0)
     """
-    return _WORDS[score.strip().lower()] if _is_word(score) else float(score)
+    word = score.strip().lower() if isinstance(score, str) else None
+    return _WORDS[word] if word in _WORDS else float(score)
 
 
 def _is_word(score: Any) -> bool:
-    return isinstance(score, str) and score.strip().lower() in _WORDS
+    """Whether a score says yes or no, in a word or as a truth value."""
+    return isinstance(score, bool | np.bool_) or (isinstance(score, str) and score.strip().lower() in _WORDS)
 
 
 def _is_table(table: Any) -> bool:
@@ -347,11 +349,12 @@ def _columns_of_table(table: Any, file: Path | None, examples: bool) -> dict[str
         raise SourceError(f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {this}{hint}")
     if "rank" in names and "score" in names:
         raise SourceError("a table of pairs has either a score or a rank for each, and this has both; leave one out")
-    _note_unused(names, "the pairs")
+    _note_unused(names, "the table of pairs")
 
     def values(name: str) -> list[Any]:
         column = table[name]
-        return list(column.to_pylist() if hasattr(column, "to_pylist") else column)
+        cells = column.to_pylist() if hasattr(column, "to_pylist") else column
+        return [None if _is_missing(cell) else cell for cell in cells]
 
     columns = {name: values(name) for name in known}
     lengths = {name: len(column) for name, column in columns.items()}
@@ -360,6 +363,12 @@ def _columns_of_table(table: Any, file: Path | None, examples: bool) -> dict[str
             f"the columns of the pairs are of different lengths: {listed(f'{n} {c}' for n, c in lengths.items())}"
         )
     return columns
+
+
+def _is_missing(cell: Any) -> bool:
+    """Whether a cell of a data frame has no value: None, NaN, or the NA and NaT of pandas."""
+    is_nan = isinstance(cell, float) and math.isnan(cell)
+    return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")
 
 
 def _columns_of_tuples(pairs: Any, examples: bool) -> dict[str, list[Any]]:
@@ -394,17 +403,25 @@ def _types_of_columns(columns: Sequence[Sequence[Any]]) -> tuple[str | None, str
 def _read_file(path: Path) -> pa.Table:
     file = TableFile(path)
     wanted = [column for column in file.columns if column in ALL_COLUMNS]
-    if wanted:
+    if set(COLUMNS[:2]) <= set(wanted):
         _note_unused(file.columns, str(path))
-    wanted = wanted or list(file.columns)
+    else:
+        wanted = list(file.columns)  # what is wrong with them is said later
     return file.read(wanted, dict.fromkeys(wanted, pa.string()))
 
 
 def _note_unused(columns: Sequence[Any], source: str) -> None:
-    """Warn of columns that say nothing of labels: one of them may be a misspelled one that does."""
-    if unused := [repr(name) for name in columns if name not in ALL_COLUMNS]:
-        note = f"not used in {source}: {listed(unused, 5)}; the columns of labels are {', '.join(ALL_COLUMNS)}"
-        warnings.warn(SourceWarning(source, [note], "docs/learning.md lists the columns"), stacklevel=2)
+    """Warn of columns that say nothing of labels; raise if one is misspelled by case or spaces alone."""
+    unused = [str(name) for name in columns if name not in ALL_COLUMNS and str(name).strip()]
+    for name in unused:
+        if (meant := name.strip().casefold()) in ALL_COLUMNS and meant not in columns:
+            raise SourceError(f"{source} has a column {name!r}; write it {meant!r}")
+    if unused:
+        unscored = not {"score", "rank"} & set(columns)
+        so = "; without a score or rank, each pair is an example of a similar one" if unscored else ""
+        names = ", ".join(ALL_COLUMNS)
+        note = f"not used in {source}: {listed(map(repr, unused), 5)}; the columns of labels are {names}{so}"
+        warnings.warn(SourceWarning(source, [note], "rename or remove such columns"), stacklevel=2)
 
 
 def write_pairs(hin: HIN, pairs: Pairs) -> str:
