@@ -107,8 +107,11 @@ def columns(args: argparse.Namespace) -> None:
             split = split_queries(teacher.hin_, teacher.source_type, SIZES, seed=seed)
             pairs = draw_pairs(teacher, split.train, "strict", seed=seed)
             hard = harden(pairs, teacher, seed)
-            ends = (np.concatenate([getattr(one, side) for one in (pairs, hard)]) for side in ("queries", "targets"))
-            seen = Pairs(pairs.node_type, *ends, np.append(pairs.scores, hard.scores))
+            queries, targets, scores = (
+                np.concatenate([getattr(one, name) for one in (pairs, hard)])
+                for name in ("queries", "targets", "scores")
+            )
+            seen = Pairs(pairs.node_type, queries, targets, scores)
             cells = []
             for variant in args.variants:
                 model = ListwiseNeuPath(
