@@ -349,7 +349,7 @@ def _columns_of_table(table: Any, file: Path | None, examples: bool) -> dict[str
         raise SourceError(f"a table of pairs has the columns {', '.join(COLUMNS)}, and this has {this}{hint}")
     if "rank" in names and "score" in names:
         raise SourceError("a table of pairs has either a score or a rank for each, and this has both; leave one out")
-    _note_unused(names, "the table of pairs")
+    _check_unused(names, "the table of pairs")
 
     def values(name: str) -> list[Any]:
         column = table[name]
@@ -404,14 +404,14 @@ def _read_file(path: Path) -> pa.Table:
     file = TableFile(path)
     wanted = [column for column in file.columns if column in ALL_COLUMNS]
     if set(COLUMNS[:2]) <= set(wanted):
-        _note_unused(file.columns, str(path))
+        _check_unused(file.columns, str(path))
     else:
         wanted = list(file.columns)  # what is wrong with them is said later
     return file.read(wanted, dict.fromkeys(wanted, pa.string()))
 
 
-def _note_unused(columns: Sequence[Any], source: str) -> None:
-    """Warn of columns that say nothing of labels; raise if one is misspelled by case or spaces alone."""
+def _check_unused(columns: Sequence[Any], source: str) -> None:
+    """Raise if an unused column is misspelled by case or spaces alone, and warn of the others."""
     unused = [str(name) for name in columns if name not in ALL_COLUMNS and str(name).strip()]
     for name in unused:
         if (meant := name.strip().casefold()) in ALL_COLUMNS and meant not in columns:
