@@ -1,8 +1,9 @@
 """Attack a service, stores, saved files and the readers, and print what came of it, one JSON line per attack.
 
 `python benchmarks/attack.py` runs every attack at length; `python benchmarks/attack.py NAME …` some of them;
-`--count N` sets how many damaged files or requests each attack tries, `--seed` which ones. `--data FOLDER` names the
-folder of real graphs, which the attacks on memory and time need. The suite runs short forms of them
+`--count N` sets how many damaged files or requests each attack tries, `--seed` which ones. `--formats A,B` limits
+`readers` to some formats; it prints a line for each as it is finished. `--data FOLDER` names the folder of real graphs,
+which the attacks on memory and time need. The suite runs short forms of them
 (`tests/attacks/`); `python benchmarks/crash.py` kills processes that write to a store.
 """
 
@@ -10,7 +11,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,9 @@ from tests.attacks.saved_files import attack_joins, attack_models
 from tests.attacks.stores import attack_stores
 
 Attack = Callable[[argparse.Namespace], dict[str, Any]]
-"""Takes the options `count`, `seed` and `data`, and returns figures by name."""
+"""Takes the options `count`, `seed`, `formats` and `data`, and returns figures by name."""
 ATTACKS: dict[str, Attack] = {
-    "readers": lambda options: attack_readers(list(FORMATS), options.count, options.seed),
+    "readers": lambda options: attack_readers(options.formats, options.count, options.seed),
     "layouts": lambda options: attack_layouts(options.count, options.seed),
     "conditions": lambda options: attack_conditions(options.count, options.seed),
     "tools": lambda options: attack_tools(2 * options.count, options.seed) | {"characters": measure_answers()},
@@ -42,17 +43,29 @@ ATTACKS: dict[str, Attack] = {
 }
 
 
+def run(name: str, options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Run an attack and yield its figures; those of the readers by format, since all of them take hours."""
+    formats = options.formats if name == "readers" else [None]
+    for each in formats:
+        yield ATTACKS[name](argparse.Namespace(**vars(options) | {"formats": [each]}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"attacks to run: {', '.join(ATTACKS)}; default: all")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--formats", default=",".join(FORMATS), help="of `readers`; default: %(default)s")
     parser.add_argument("--data", type=Path, default=os.environ.get("NEUPATH_DATA"))
     options = parser.parse_args()
     if unknown := set(options.names) - set(ATTACKS):
         parser.error(f"no attack is called {', '.join(sorted(unknown))}; there are {', '.join(ATTACKS)}")
+    options.formats = options.formats.split(",")
+    if unknown := set(options.formats) - set(FORMATS):
+        parser.error(f"no format is called {', '.join(sorted(unknown))}; there are {', '.join(FORMATS)}")
     for name in options.names or ATTACKS:
-        print(json.dumps({"attack": name, **ATTACKS[name](options)}), flush=True)
+        for figures in run(name, options):
+            print(json.dumps({"attack": name, **figures}), flush=True)
 
 
 if __name__ == "__main__":

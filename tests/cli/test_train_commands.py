@@ -44,7 +44,7 @@ def test_train_evaluate_search_with_neupath(run: Run, tmp_path: Path) -> None:
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nJim,Mike,0.0826\nMary,Ann,0.2857\nBob,Ann,0\n")
     refused = run("train", "toy", "--pairs", pairs, "--out", folder, *arguments)
-    assert "auto chooses the settings of what it tries, and runs on the CPU; leave out --device" in refused.err
+    assert "auto chooses the settings of what it tries; leave out --layers" in refused.err
     arguments += ["--architecture", "neupath"]
     trained = run("train", "toy", "--pairs", pairs, "--out", folder, *arguments, "--json")
     assert trained.json["epochs"] == 3

@@ -27,7 +27,7 @@ def labels_of(path: str = "user-item-user", queries: int = 12) -> Pairs:
 
 def along(path: str):
     """A learner that knows one path, whatever the labels."""
-    return lambda hin, _pairs, _seed, _seconds: Combination([Part("pathsim", path, 1.0)]).fit(hin)
+    return lambda hin, _pairs, _allowed: Combination([Part("pathsim", path, 1.0)]).fit(hin)
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def rank_by(scores_of_query):
         def score_rows(self, queries):
             return np.tile(scores_of_query, (len(queries), 1))
 
-    return lambda hin, _pairs, _seed, _seconds: Fixed().fit(hin)
+    return lambda hin, _pairs, _allowed: Fixed().fit(hin)
 
 
 @pytest.mark.parametrize(("strangers", "weights"), [(0.0, [0.6, 0.4]), (5.0, [1.0, 0.0])])
@@ -226,6 +226,22 @@ def test_the_first_that_can_be_used_finishes_whatever_the_budget(learners, tmp_p
     assert next(iter(learners)) == "near"
 
 
+def test_networks_get_the_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    devices = []
+
+    def spy(hin, pairs, allowed):
+        devices.append(allowed.device)
+        return along("user-item-user")(hin, pairs, allowed)
+
+    monkeypatch.setattr(auto, "LEARNERS", {"spy": spy})
+    train_auto(shop_graph(), labels_of(), tmp_path, device="cpu")
+    train_auto(shop_graph(), labels_of(), tmp_path)
+    assert devices == ["cpu"] * 4 + [None] * 4, "three parts and what is chosen"
+    with pytest.raises(NeuPathError, match="device is 'tpu'; it can be 'cpu' or 'cuda'"):
+        train_auto(shop_graph(), labels_of(), tmp_path / "none", device="tpu")
+    assert not (tmp_path / "none").exists()
+
+
 def test_pathboost_comes_first() -> None:
     assert next(iter(auto.LEARNERS)) == "pathboost"
 
@@ -238,12 +254,12 @@ from tests.learn.test_auto import along, labels_of
 
 calls = 0
 
-def dies(hin, pairs, seed, seconds):
+def dies(hin, pairs, allowed):
     global calls
     calls += 1
     if calls == 2 and sys.argv[2] == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    return along("user-item-tag-item-user")(hin, pairs, seed, seconds)
+    return along("user-item-tag-item-user")(hin, pairs, allowed)
 
 auto.LEARNERS = {"near": along("user-item-user"), "far": dies}
 report = auto.train_auto(shop_graph(), labels_of(), sys.argv[1])

@@ -133,9 +133,12 @@ def train(
     if types is not None and pairs is None:
         raise QueryError("the labels take their node type from --metapath; leave out --node-type")
     if architecture == "auto":
-        given = {name for name in options if name in settings} | ({"device"} if device else set())
-        given |= {"processes"} if processes != 1 else set()
-        _train_auto(source, pairs, types, out, budget, given, seed, as_json)
+        for name in (*(name for name in options if name in settings), *(["processes"] if processes != 1 else [])):
+            flag = name.replace("_", "-")
+            raise QueryError(
+                f"auto chooses the settings of what it tries; leave out --{flag}, or give an --architecture"
+            )
+        _train_auto(source, pairs, types, out, budget, seed, device, as_json)
         return
     if budget is not None:
         raise QueryError(f"--budget is for auto, and the architecture is {architecture}; leave it out")
@@ -179,23 +182,19 @@ def _embed(
 
 
 def _train_auto(
-    source: GraphSource, pairs: Path | None, types: NodeTypes, out: Path, budget: float | None, settings: set[str],
-    seed: int, as_json: bool,
+    source: GraphSource, pairs: Path | None, types: NodeTypes, out: Path, budget: float | None, seed: int,
+    device: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     from neupath.learn.auto import BUDGET, train_auto
 
     if pairs is None:
         raise QueryError("auto judges learners by labels of your own; give --pairs, or another --architecture")
-    for name in sorted(settings):
-        flag = name.replace("_", "-")
-        raise QueryError(
-            f"auto chooses the settings of what it tries, and runs on the CPU; leave out --{flag}, or give an "
-            f"--architecture"
-        )
     hin = source.load()
     labels = read_pairs(hin, pairs, types, examples=True)
     with ProgressBars() as bars:
-        report = train_auto(hin, labels, out, budget=BUDGET if budget is None else budget, seed=seed, progress=bars)
+        report = train_auto(
+            hin, labels, out, budget=BUDGET if budget is None else budget, seed=seed, device=device, progress=bars
+        )
     if (few := too_few(labels)) is not None and few not in report.reason:
         note(few)
     if as_json:
@@ -375,7 +374,7 @@ def reproduce(
       neupath reproduce real --data graphs --out real
     """
     if "real" in (parts or ()):
-        _reproduce_real(parts or (), out, data, budget, as_json)
+        _reproduce_real(parts or (), out, data, budget, device, as_json)
         return
     from neupath.learn.reproduce import PARTS
     from neupath.learn.reproduce import reproduce as carry_out
@@ -396,13 +395,15 @@ def reproduce(
         print(f"  {out / part}.md, .csv, .svg")
 
 
-def _reproduce_real(parts: Sequence[str], out: Path, data: Path | None, budget: float, as_json: bool) -> None:
+def _reproduce_real(
+    parts: Sequence[str], out: Path, data: Path | None, budget: float, device: str | None, as_json: bool
+) -> None:
     from neupath.learn.reproduce.real_labels import reproduce_real
 
     if len(parts) > 1:
         raise QueryError("the part real is made alone; leave out the others, or leave out real")
     with ProgressBars() as bars:
-        runs = reproduce_real(out, data, budget=budget, progress=bars)
+        runs = reproduce_real(out, data, budget=budget, device=device, progress=bars)
     if as_json:
         print_json([dict(vars(run)) for run in runs])
     else:

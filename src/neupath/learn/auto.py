@@ -16,7 +16,7 @@ continues.
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -46,8 +46,8 @@ _FOLDS = 3
 _MOST_EDGES = 200_000
 """Edges beyond which models that pass over the graph see paths of 2 steps instead of 4."""
 _PASS_OVER_EDGES = ("neupath", "nbfnet", "rgcn", "gat")
-_SECONDS_PER_EDGE = 1e-4
-"""About how long learners that pass over all edges take to train on one part of the queries, on 2 cores."""
+_SECONDS_PER_EDGE = {"cpu": 1e-4, "cuda": 1e-5}
+"""About how long learners that pass over all edges take to train on one part of the queries, on 2 cores or a GPU."""
 _FINAL_SHARE = 0.25
 """The share of the budget that is kept to train what was chosen."""
 _FOR_FEW_LABELS = "infer"
@@ -68,25 +68,34 @@ _MOST_JUDGED = 400
 
 
 # ---- Learners ------------------------------------------------------------------------------------
-Fit = Callable[[HIN, Pairs, int, float], Scorer]
-"""Fits a learner to labels, given a seed and the seconds it may take."""
+@dataclass(frozen=True)
+class Allowance:
+    """What a learner may use: a seed, some seconds, and a device ("cpu" or "cuda"; None for CUDA if there is one)."""
+
+    seed: int
+    seconds: float
+    device: str | None = None
 
 
-def _infer(hin: HIN, pairs: Pairs, seed: int, seconds: float) -> Scorer:
-    return infer_scorer(hin, pairs, max_length=4, seed=seed, budget=max(1, int(1e8 * seconds)))
+Fit = Callable[[HIN, Pairs, Allowance], Scorer]
+"""Fits a learner to labels."""
+
+
+def _infer(hin: HIN, pairs: Pairs, allowed: Allowance) -> Scorer:
+    return infer_scorer(hin, pairs, max_length=4, seed=allowed.seed, budget=max(1, int(1e8 * allowed.seconds)))
 
 
 def _architecture(name: str, **settings: Any) -> Fit:
-    def fit(hin: HIN, pairs: Pairs, seed: int, seconds: float) -> Scorer:
+    def fit(hin: HIN, pairs: Pairs, allowed: Allowance) -> Scorer:
         if name == "pathboost":
-            boosted: Scorer = make_model(name, seed=seed).fit(hin, pairs)
+            boosted: Scorer = make_model(name, seed=allowed.seed).fit(hin, pairs)
             return boosted
         from neupath.learn.models.training import stop_after
 
         edges = sum(matrix.nnz for matrix in hin.matrices.values())
         layers = 4 if edges <= _MOST_EDGES else 2
-        model = make_model(name, seed=seed, layers=layers, device="cpu", **settings)
-        fitted: Scorer = model.fit(hin, pairs, on_epoch=stop_after(seconds))
+        model = make_model(name, seed=allowed.seed, layers=layers, device=allowed.device, **settings)
+        fitted: Scorer = model.fit(hin, pairs, on_epoch=stop_after(allowed.seconds))
         return fitted
 
     return fit
@@ -103,10 +112,14 @@ LEARNERS: dict[str, Fit] = {
 """What is tried, in this order: first what is cheap and most often best, since the first always finishes."""
 
 
-def takes_too_long(name: str, hin: HIN, seconds: float) -> bool:
+def takes_too_long(name: str, hin: HIN, allowed: Allowance) -> bool:
     """Whether a learner that passes over all edges would take much longer than it may."""
+    if name not in _PASS_OVER_EDGES:
+        return False
+    from neupath.learn.models.model import choose_device
+
     edges = sum(matrix.nnz for matrix in hin.matrices.values())
-    return name in _PASS_OVER_EDGES and _SECONDS_PER_EDGE * edges > seconds
+    return _SECONDS_PER_EDGE[choose_device(allowed.device).type] * edges > allowed.seconds
 
 
 # ---- Metrics -------------------------------------------------------------------------------------
@@ -411,6 +424,7 @@ def train_auto(
     budget: float = BUDGET,
     learners: Sequence[str] | None = None,
     seed: int = 0,
+    device: str | None = None,
     progress: Progress = no_progress,
 ) -> AutoReport:
     """Try learners on labelled pairs, train a mix of them, or one, and save it.
@@ -431,6 +445,8 @@ def train_auto(
         Names in `LEARNERS`; all unless given.
     seed
         Decides folds, negatives and weights.
+    device
+        "cpu" or "cuda", for the networks; CUDA where there is one, unless given.
     progress
         Receives which learner is tried.
 
@@ -445,11 +461,15 @@ def train_auto(
     if not budget > 0:
         raise QueryError(f"‹budget› is {budget}; it must be more than 0 seconds", parameter="budget")
     wanted = _check_learners(learners)
+    if device is not None:
+        from neupath.learn.models.model import choose_device
+
+        choose_device(device)
     labels = read_pairs(hin, pairs, node_type, examples=True)
     positive = not labels.scored
     if positive:
         labels = with_negatives(labels, hin.num_nodes(labels.target_type), seed)
-    run = _AutoRun(hin, labels, Path(folder), wanted, budget, seed, progress)
+    run = _AutoRun(hin, labels, Path(folder), wanted, Allowance(seed, budget, device), progress)
     return run.carry_out()
 
 
@@ -463,20 +483,19 @@ def _check_learners(learners: Sequence[str] | None) -> list[str]:
 
 class _AutoRun:
     def __init__(
-        self, hin: HIN, labels: Pairs, folder: Path, learners: list[str], budget: float, seed: int, progress: Progress
+        self, hin: HIN, labels: Pairs, folder: Path, learners: list[str], allowed: Allowance, progress: Progress
     ) -> None:
         self.hin, self.labels, self.folder, self.learners = hin, labels, folder, learners
-        self.budget, self.seed, self.progress = budget, seed, progress
+        self.allowed, self.budget, self.seed, self.progress = allowed, allowed.seconds, allowed.seed, progress
         self.metric = choose_metric(labels)
-        self.others = draw_others(labels, hin.num_nodes(labels.target_type), seed)
-        self.folds = folds_of(labels.queries, seed, _FOLDS)
+        self.others = draw_others(labels, hin.num_nodes(labels.target_type), self.seed)
+        self.folds = folds_of(labels.queries, self.seed, _FOLDS)
         folder.mkdir(parents=True, exist_ok=True)
         self.state = _AutoState.read(folder / STATE, self._fingerprint())
 
     def _fingerprint(self) -> str:
-        combined = sha256(
-            json.dumps([digest(self.hin), self.learners, self.budget, self.seed, len(self.others)]).encode()
-        )
+        settings = [digest(self.hin), self.learners, vars(self.allowed), len(self.others)]
+        combined = sha256(json.dumps(settings).encode())
         labels = self.labels
         for column in (labels.queries, labels.targets, labels.scores, labels.weights):
             combined.update(np.ascontiguousarray(column).tobytes())
@@ -538,13 +557,13 @@ class _AutoRun:
             return "left out: it ranks the nodes of one type"
         if self._finished() and not self._left():
             return "left out: the budget was spent"
-        if takes_too_long(name, self.hin, seconds):
+        if takes_too_long(name, self.hin, replace(self.allowed, seconds=seconds)):
             return f"left out: the graph has too many edges for a budget of {self.budget:g} s"
         return None
 
     def _predict(self, name: str, fold: Rows, predicted: list[float | None], seconds: float) -> None:
         rest = np.setdiff1d(np.arange(len(self.labels)), fold)
-        scorer = LEARNERS[name](self.hin, self.labels.take(rest), self.seed, seconds)
+        scorer = LEARNERS[name](self.hin, self.labels.take(rest), replace(self.allowed, seconds=seconds))
         queries, targets = (
             np.append(getattr(self.labels, side), getattr(self.others, side)) for side in ("queries", "targets")
         )
@@ -640,7 +659,7 @@ class _AutoRun:
         for number, name in enumerate(names):
             self.progress(f"training {name}", len(self.learners) + number, len(self.learners) + len(names))
             share = (left - (perf_counter() - began)) / (len(names) - number)
-            scorers.append(LEARNERS[name](self.hin, self.labels, self.seed, max(1.0, share)))
+            scorers.append(LEARNERS[name](self.hin, self.labels, replace(self.allowed, seconds=max(1.0, share))))
             mean, spread = self._scale(name)
             scales.append({"weight": members[name], "mean": mean, "spread": spread})
         rmtree(self.folder / MEMBERS, ignore_errors=True)

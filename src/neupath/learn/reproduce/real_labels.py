@@ -18,7 +18,7 @@ from neupath.errors import NeuPathError, QueryError, SourceError, SourceWarning,
 from neupath.graph.hin import HIN, Csr, Edges, Floats
 from neupath.graph.nodes import Rows
 from neupath.io import load
-from neupath.learn.auto import LEARNERS, takes_too_long, train_auto
+from neupath.learn.auto import LEARNERS, Allowance, takes_too_long, train_auto
 from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
 from neupath.learn.labels import Pairs
 from neupath.learn.registry import load_scorer
@@ -184,11 +184,13 @@ def reproduce_real(
     tasks: Sequence[str] | None = None,
     learners: Sequence[str] | None = None,
     seed: int = 0,
+    device: str | None = None,
     progress: Progress = no_progress,
 ) -> list[RealRun]:
     """Train every learner, and `auto`, or some, on each task within a budget, and test them; write real.jsonl and .md.
 
-    Each learner has a sixth of the budget by itself. What is finished is kept, and not made again.
+    Each learner has a sixth of the budget by itself. Networks are trained on `device`, or on CUDA where there is one.
+    What is finished is kept, and not made again.
     """
     if data is None or not data.is_dir():
         raise SourceError("no data is given; set ‹data› to a folder with hetionet, kg20c, acm_hgb and imdb")
@@ -215,7 +217,7 @@ def reproduce_real(
             task = withhold(load(data / folder))
         for place, learner in enumerate(missing):
             progress(f"{name}: {learner}", number * len(learners) + place, len(wanted) * len(learners))
-            runs.append(_carry_out(name, task, learner, budget, seed))
+            runs.append(_carry_out(name, task, learner, Allowance(seed, budget, device)))
             with (out / RUNS).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(vars(runs[-1])) + "\n")
     shown = [run for run in runs if run.task in wanted]
@@ -224,22 +226,24 @@ def reproduce_real(
     return shown
 
 
-def _carry_out(name: str, task: Withheld, learner: str, budget: float, seed: int) -> RealRun:
+def _carry_out(name: str, task: Withheld, learner: str, allowed: Allowance) -> RealRun:
+    seed, budget = allowed.seed, allowed.seconds
+    share = replace(allowed, seconds=budget / len(LEARNERS))
     labels, queries = draw_labels(task, seed)
     began = perf_counter()
     note = ""
-    if takes_too_long(learner, task.hin, budget / len(LEARNERS)):
+    if takes_too_long(learner, task.hin, share):
         return RealRun(name, learner, 0.0, [], [], f"left out: the graph has too many edges for {budget:g} s")
     try:
         if learner == "auto":
             with TemporaryDirectory() as folder:
-                report = train_auto(task.hin, labels, folder, budget=budget, seed=seed)
-                scorer = load_scorer(folder, task.hin, "cpu")
+                report = train_auto(task.hin, labels, folder, budget=budget, seed=seed, device=allowed.device)
+                scorer = load_scorer(folder, task.hin, allowed.device)
             weights = {each.learner: each.weight for each in report.tried}
             parts = [f"{weights[name]:.2f} {name}" for name in report.chosen]
             note = " + ".join(parts) if len(parts) > 1 else report.chosen[0]
         else:
-            scorer = LEARNERS[learner](task.hin, labels, seed, budget / len(LEARNERS))
+            scorer = LEARNERS[learner](task.hin, labels, share)
     except NeuPathError as error:
         return RealRun(name, learner, perf_counter() - began, [], [], f"left out: {error}")
     seconds = perf_counter() - began
