@@ -13,7 +13,9 @@ import torch
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath.errors import NotEnoughMemoryError
 from neupath.learn.models import GCN, GTN, HAN, CountPath, NBFNet, NeuPath
+from neupath.learn.models.model import computing_on
 from neupath.learn.registry import learning_from, make_model
 from tests.learn.models.small_graphs import library, users
 
@@ -162,6 +164,16 @@ def test_bad_settings(make, message: str) -> None:
 def test_cuda_without_cuda() -> None:
     with pytest.raises(NeuPathError, match="device is 'cuda', but no CUDA device is available here; use 'cpu'"):
         NeuPath(device="cuda")
+
+
+def test_a_gpu_that_is_full_is_one_sentence() -> None:
+    """What torch raises then, raised by hand: there need not be a GPU."""
+    said = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 7.79 GiB of which 1.10 GiB is free."
+    with pytest.raises(NotEnoughMemoryError) as caught, computing_on(torch.device("cuda")):
+        raise torch.OutOfMemoryError(f"{said} Process 564 has 66.00 MiB memory in use.")
+    assert str(caught.value) == f"{said[:-1]}; use 'cpu' as device, or a smaller dim"
+    with pytest.raises(RuntimeError, match="a device-side assert"), computing_on(torch.device("cuda")):
+        raise RuntimeError("a device-side assert")
 
 
 # ---- Baselines -----------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from neupath._runtime.files import write_whole
 from neupath.engine.scorer import Scorer
-from neupath.errors import QueryError, SchemaError, SourceError, first_line
+from neupath.errors import NotEnoughMemoryError, QueryError, SchemaError, SourceError, first_line
 from neupath.graph.hin import HIN, Floats, digest_nodes
 from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Id, Rows
@@ -219,8 +219,8 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def reproducible(device: torch.device) -> Iterator[None]:
-    """Use deterministic sums on CUDA inside the block; on the CPU they always are."""
+def computing_on(device: torch.device) -> Iterator[None]:
+    """Use deterministic sums on CUDA inside the block, as they always are on the CPU; tell if it runs out of memory."""
     if device.type != "cuda":
         yield  # to set what is set already would load the compiler of torch
         return
@@ -231,6 +231,11 @@ def reproducible(device: torch.device) -> Iterator[None]:
     settings.fill_uninitialized_memory = False  # it would write to every new tensor before its use
     try:
         yield
+    except RuntimeError as error:
+        reason = str(error).partition(" Process ")[0].splitlines()[0]  # without the list of all processes
+        if "out of memory" not in reason:
+            raise
+        raise NotEnoughMemoryError(f"{reason.rstrip('.')}; use 'cpu' as ‹device›, or a smaller ‹dim›") from None
     finally:
         torch.use_deterministic_algorithms(before[0])
         settings.fill_uninitialized_memory = before[1]
@@ -409,7 +414,7 @@ class PairModel(Model):
         batches, validation = self._batches(learn), self._batches(check)
         fingerprint = run_fingerprint(hin, (learn, check), self.params())
         options = RunOptions(folder, fingerprint, on_epoch, self.process_group, self.records_steps)
-        with reproducible(self.device):
+        with computing_on(self.device):
             self.log_ = train(self.network_, self._loss, batches, validation, self._recipe(), options)
         self.validation_rmse_ = min(epoch.validation_rmse for epoch in self.log_) if len(check) else None
 
@@ -446,7 +451,7 @@ class PairModel(Model):
     def score_rows(self, queries: Rows) -> Floats:
         self._fitted()
         network = cast(PairNetwork, self.network_)
-        with torch.no_grad(), reproducible(self.device):
+        with torch.no_grad(), computing_on(self.device):
             scores: Floats = network.score_all(queries.tolist()).cpu().double().numpy()
         return scores
 
