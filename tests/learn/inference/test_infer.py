@@ -345,13 +345,13 @@ def test_the_scale_of_labels_does_not_matter(hin: HIN) -> None:
 @pytest.mark.slow
 def test_coin_flips_are_rarely_taken_for_a_meaning(hin: HIN) -> None:
     believed = 0
-    for seed in range(12):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         queries, targets = np.repeat(rng.choice(149, 12, replace=False), 6), rng.integers(0, 149, 72)
         distinct = np.unique(np.stack([queries, targets], axis=1)[queries != targets], axis=0)
         pairs = Pairs("user", distinct[:, 0], distinct[:, 1], rng.integers(0, 2, len(distinct)).astype(float))
         believed += infer(hin, pairs, max_length=4).explains
-    assert believed <= 2
+    assert believed <= 1
 
 
 def test_extreme_weights_are_no_traceback() -> None:
