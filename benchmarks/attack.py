@@ -55,12 +55,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"attacks to run: {', '.join(ATTACKS)}; default: all")
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--formats", default=",".join(FORMATS), help="of `readers`; default: %(default)s")
+    parser.add_argument("--formats", help=f"of `readers`: some of {', '.join(FORMATS)}; default: all")
     parser.add_argument("--data", type=Path, default=os.environ.get("NEUPATH_DATA"))
     options = parser.parse_args()
     if unknown := set(options.names) - set(ATTACKS):
         parser.error(f"no attack is called {', '.join(sorted(unknown))}; there are {', '.join(ATTACKS)}")
-    options.formats = options.formats.split(",")
+    if options.formats and "readers" not in options.names:
+        parser.error("--formats is of `readers`; name that attack, or leave it out")
+    options.formats = options.formats.split(",") if options.formats else list(FORMATS)
     if unknown := set(options.formats) - set(FORMATS):
         parser.error(f"no format is called {', '.join(sorted(unknown))}; there are {', '.join(FORMATS)}")
     for name in options.names or ATTACKS:

@@ -228,19 +228,55 @@ def test_the_first_that_can_be_used_finishes_whatever_the_budget(learners, tmp_p
 
 
 def test_networks_get_the_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """CUDA if there is one, unless another is given; here there seems to be one."""
+    model = pytest.importorskip("neupath.learn.models.model")
     devices = []
 
     def spy(hin, pairs, allowed):
         devices.append(allowed.device)
         return along("user-item-user")(hin, pairs, allowed)
 
-    monkeypatch.setattr(auto, "LEARNERS", {"spy": spy})
-    train_auto(shop_graph(), labels_of(), tmp_path, device="cpu")
-    train_auto(shop_graph(), labels_of(), tmp_path)
-    assert devices == ["cpu"] * 4 + [None] * 4, "three parts and what is chosen"
+    monkeypatch.setattr(auto, "LEARNERS", {"gat": spy})
+    with monkeypatch.context() as patch:
+        patch.setattr(model, "choose_device", lambda device: device or "cuda")
+        train_auto(shop_graph(), labels_of(), tmp_path, device="cpu")
+        train_auto(shop_graph(), labels_of(), tmp_path)
+    assert devices == ["cpu"] * 4 + ["cuda"] * 4, "three parts and what is chosen"
     with pytest.raises(NeuPathError, match="device is 'tpu'; it can be 'cpu' or 'cuda'"):
         train_auto(shop_graph(), labels_of(), tmp_path / "none", device="tpu")
     assert not (tmp_path / "none").exists()
+
+
+def test_without_torch_networks_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in sys.modules if name.startswith("neupath.learn.models")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    report = train_auto(shop_graph(), labels_of(), tmp_path, learners=["infer", "gat"])
+    assert report.chosen == ("infer",)
+    assert report.tried[1].note.startswith("left out: this needs torch")
+
+
+def test_a_member_that_fails_at_the_end_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hin, labels = shop_graph(), labels_of()
+
+    def full(hin, pairs, allowed):
+        if len(pairs) == len(labels):
+            raise NeuPathError("the GPU is full")
+        return along("user-item-tag-item-user")(hin, pairs, allowed)
+
+    far = along("user-item-tag-item-user")
+    monkeypatch.setattr(auto, "LEARNERS", {"pathboost": far, "infer": far, "neupath": full})
+    report = train_auto(hin, labels, tmp_path)
+    assert report.chosen == ("pathboost", "infer")
+    assert [each.weight for each in report.tried] == pytest.approx([5 / 7, 2 / 7, 0.0])
+    assert report.tried[2].note == "left out: the GPU is full"
+    assert (
+        npth.load_scorer(tmp_path, hin).top_k("u20", k=3).ids
+        == npth.PathSim("user-item-tag-item-user").fit(hin).top_k("u20", k=3).ids
+    )
+    monkeypatch.setattr(auto, "LEARNERS", {"neupath": full})
+    with pytest.raises(NeuPathError, match="the GPU is full"):
+        train_auto(hin, labels, tmp_path / "none")
 
 
 def test_pathboost_comes_first() -> None:

@@ -374,6 +374,10 @@ def reproduce(
       neupath reproduce real --data graphs --out real
     """
     if "real" in (parts or ()):
+        given = {"--quick": quick, "--seeds": seeds, "--architectures": architectures, "--jobs": jobs != 1}
+        for flag, is_given in given.items():
+            if is_given:
+                raise QueryError(f"the part real has no {flag}; leave it out")
         _reproduce_real(parts or (), out, data, budget, device, as_json)
         return
     from neupath.learn.reproduce import PARTS

@@ -15,7 +15,7 @@ continues.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import product
@@ -29,7 +29,7 @@ import numpy as np
 from neupath._runtime.files import write_text
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.scorer import Scorer
-from neupath.errors import NeuPathError, QueryError, SourceError
+from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError
 from neupath.graph.hin import HIN, Floats, digest
 from neupath.graph.nodes import Id, Rows
 from neupath.learn.attention import AttentionPath
@@ -61,7 +61,7 @@ _CLEAR = 2.0
 _PARTS = 5
 """Weights of the mixes that are judged are multiples of one over this."""
 _RESAMPLES = 200
-_LEAST_WEIGHT = 0.1
+_LEAST_WEIGHT = 0.05
 """A learner with a smaller weight is left out: each one costs time in every search."""
 _MOST_JUDGED = 400
 """Queries beyond which mixes are judged on a random sample of them."""
@@ -70,11 +70,11 @@ _MOST_JUDGED = 400
 # ---- Learners ------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Allowance:
-    """What a learner may use: a seed, some seconds, and a device ("cpu" or "cuda"; None for CUDA if there is one)."""
+    """What a learner may use: a seed, some seconds, and a device that `find_device` returned."""
 
     seed: int
     seconds: float
-    device: str | None = None
+    device: str = "cpu"
 
 
 Fit = Callable[[HIN, Pairs, Allowance], Scorer]
@@ -112,14 +112,22 @@ LEARNERS: dict[str, Fit] = {
 """What is tried, in this order: first what is cheap and most often best, since the first always finishes."""
 
 
+def find_device(device: str | None, learners: Collection[str]) -> str:
+    """Return the device of the networks among some learners: CUDA if there is one, unless `device` names another."""
+    if device is None and not set(learners) & set(_PASS_OVER_EDGES):
+        return "cpu"
+    try:
+        from neupath.learn.models.model import choose_device
+    except MissingExtraError:  # networks are left out, and the report says why
+        return "cpu"
+    return str(choose_device(device))
+
+
 def takes_too_long(name: str, hin: HIN, allowed: Allowance) -> bool:
     """Whether a learner that passes over all edges would take much longer than it may."""
-    if name not in _PASS_OVER_EDGES:
-        return False
-    from neupath.learn.models.model import choose_device
-
     edges = sum(matrix.nnz for matrix in hin.matrices.values())
-    return _SECONDS_PER_EDGE[choose_device(allowed.device).type] * edges > allowed.seconds
+    seconds = _SECONDS_PER_EDGE[allowed.device.partition(":")[0]] * edges
+    return name in _PASS_OVER_EDGES and seconds > allowed.seconds
 
 
 # ---- Metrics -------------------------------------------------------------------------------------
@@ -461,15 +469,12 @@ def train_auto(
     if not budget > 0:
         raise QueryError(f"‹budget› is {budget}; it must be more than 0 seconds", parameter="budget")
     wanted = _check_learners(learners)
-    if device is not None:
-        from neupath.learn.models.model import choose_device
-
-        choose_device(device)
+    allowed = Allowance(seed, budget, find_device(device, wanted))
     labels = read_pairs(hin, pairs, node_type, examples=True)
     positive = not labels.scored
     if positive:
         labels = with_negatives(labels, hin.num_nodes(labels.target_type), seed)
-    run = _AutoRun(hin, labels, Path(folder), wanted, Allowance(seed, budget, device), progress)
+    run = _AutoRun(hin, labels, Path(folder), wanted, allowed, progress)
     return run.carry_out()
 
 
@@ -512,7 +517,7 @@ class _AutoRun:
             first = _FOR_FEW_LABELS if _FOR_FEW_LABELS in self.learners else self.learners[0]
             cause = too_few(self.labels) or "all labels are equal"
             members, reason = {first: 1.0}, f"{cause}, so nothing could be held out: {first} it is"
-        chosen = self._train(members)
+        chosen, members = self._train(members)
         chosen.save(self.folder)
         report = self._report(members, reason)
         write_text(self.folder / REPORT, json.dumps(report.to_dict(), indent=2) + "\n")
@@ -651,19 +656,31 @@ class _AutoRun:
         values = ndcg_among(self.labels, self.others, scores)
         return float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else 0.0
 
-    def _train(self, members: dict[str, float]) -> Scorer:
-        """Fit what was chosen to all labels; what the quick learners leave of their shares is for the others."""
+    def _train(self, members: dict[str, float]) -> tuple[Scorer, dict[str, float]]:
+        """Fit what was chosen to all labels; what the quick learners leave of their shares is for the others.
+
+        Members that fail, as on a GPU that is full, are left out; the weights of the others are returned beside them.
+        """
         left, began = max(_FINAL_SHARE * self.budget, self.budget - sum(self.state.seconds.values())), perf_counter()
-        scorers, scales = [], []
+        scorers: dict[str, Scorer] = {}
         names = [name for name in self.learners if name in members]
         for number, name in enumerate(names):
             self.progress(f"training {name}", len(self.learners) + number, len(self.learners) + len(names))
             share = (left - (perf_counter() - began)) / (len(names) - number)
-            scorers.append(LEARNERS[name](self.hin, self.labels, replace(self.allowed, seconds=max(1.0, share))))
-            mean, spread = self._scale(name)
-            scales.append({"weight": members[name], "mean": mean, "spread": spread})
+            try:
+                scorers[name] = LEARNERS[name](self.hin, self.labels, replace(self.allowed, seconds=max(1.0, share)))
+            except NeuPathError as error:
+                if not scorers and number + 1 == len(names):
+                    raise
+                self.state.notes[name] = f"left out: {error}"
         rmtree(self.folder / MEMBERS, ignore_errors=True)
-        return scorers[0] if len(scorers) == 1 else Stack.of(scorers, scales)
+        total = sum(members[name] for name in scorers)
+        weights = {name: weight / total for name, weight in members.items() if name in scorers}
+        if len(scorers) == 1:
+            return next(iter(scorers.values())), weights
+        scales = {name: self._scale(name) for name in scorers}
+        parts = [{"weight": weights[name], "mean": mean, "spread": spread} for name, (mean, spread) in scales.items()]
+        return Stack.of(list(scorers.values()), parts), weights
 
     def _report(self, members: dict[str, float], reason: str) -> AutoReport:
         rows, finished = [], self._finished()

@@ -14,8 +14,9 @@ import torch
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation
 from neupath.errors import NotEnoughMemoryError
+from neupath.learn.labels import draw_pairs
 from neupath.learn.models import GCN, GTN, HAN, CountPath, NBFNet, NeuPath
-from neupath.learn.models.model import computing_on
+from neupath.learn.models.model import names_full_gpu
 from neupath.learn.registry import learning_from, make_model
 from tests.learn.models.small_graphs import library, users
 
@@ -169,11 +170,36 @@ def test_cuda_without_cuda() -> None:
 def test_a_gpu_that_is_full_is_one_sentence() -> None:
     """What torch raises then, raised by hand: there need not be a GPU."""
     said = "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 7.79 GiB of which 1.10 GiB is free."
-    with pytest.raises(NotEnoughMemoryError) as caught, computing_on(torch.device("cuda")):
+    with pytest.raises(NotEnoughMemoryError) as caught, names_full_gpu():
         raise torch.OutOfMemoryError(f"{said} Process 564 has 66.00 MiB memory in use.")
-    assert str(caught.value) == f"{said[:-1]}; use 'cpu' as device, or a smaller dim"
-    with pytest.raises(RuntimeError, match="a device-side assert"), computing_on(torch.device("cuda")):
-        raise RuntimeError("a device-side assert")
+    step = "free some of its memory, or set CUDA_VISIBLE_DEVICES=-1 to use the CPU"
+    assert str(caught.value) == f"the GPU is full ({said[:-1]}); {step}"
+    for other in (RuntimeError("a device-side assert"), RuntimeError()):
+        with pytest.raises(RuntimeError) as raised, names_full_gpu():
+            raise other
+        assert raised.value is other
+
+
+@pytest.mark.parametrize("name", ["neupath", "gcn"])
+def test_a_gpu_that_fills_up_in_training_scoring_or_loading(
+    name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_model(name, epochs=1, dim=8, device="cpu").fit(hin, draw_pairs(teacher, users(0, 6)))
+    model.save(tmp_path)
+
+    def fill(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr(type(model), "_make_network", fill)
+    for work in (
+        lambda: make_model(name, epochs=1, dim=8, device="cpu").fit(hin, draw_pairs(teacher, users(0, 6))),
+        lambda: npth.load_scorer(tmp_path, hin),
+    ):
+        with pytest.raises(NotEnoughMemoryError, match="the GPU is full"):
+            work()
+    monkeypatch.setattr(torch, "no_grad", fill)
+    with pytest.raises(NotEnoughMemoryError, match="the GPU is full"):
+        model.score_rows(np.array([0]))
 
 
 # ---- Baselines -----------------------------------------------------------------------------------

@@ -72,6 +72,25 @@ def test_every_learner_and_auto_are_compared(tmp_path: Path, monkeypatch: pytest
     assert [run.learner for run in alone] == ["auto"]
     with pytest.raises(NeuPathError, match="no data is given"):
         reproduce_real(tmp_path / "out", None)
+    with pytest.raises(NeuPathError, match="device is 'tpu'"):
+        reproduce_real(tmp_path / "refused", tmp_path, device="tpu")
+    assert not (tmp_path / "refused").exists()
+
+
+def test_what_was_left_out_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shop").mkdir()
+    monkeypatch.setattr(real_labels, "TASKS", {"items of one tag": ("shop", withhold)})
+    monkeypatch.setattr(real_labels, "load", lambda _: shop_graph())
+    known = real_labels.LEARNERS["infer"]
+
+    def fails(*_: object) -> None:
+        raise NeuPathError("no")
+
+    monkeypatch.setattr(real_labels, "LEARNERS", {"infer": fails})
+    first = reproduce_real(tmp_path / "out", tmp_path, learners=["infer"])
+    assert [run.note for run in first] == ["left out: no"]
+    monkeypatch.setattr(real_labels, "LEARNERS", {"infer": known})
+    assert [bool(run.auc) for run in reproduce_real(tmp_path / "out", tmp_path, learners=["infer"])] == [True]
 
 
 def test_paired_differences() -> None:

@@ -171,6 +171,8 @@ def test_a_share_of_the_queries_is_all_that_is_learned_from() -> None:
         (["rsme", "--quick"], "no part 'rsme'.*did you mean 'rmse'"),
         (["rmse", "--quick", "--architectures", "gnc"], "no architecture 'gnc'"),
         (["rmse", "--quick", "--jobs", "0"], "jobs is 0"),
+        (["real", "--quick"], "the part real has no --quick; leave it out"),
+        (["real", "--jobs", "2"], "the part real has no --jobs; leave it out"),
         (["rmse"], "no data is given; set --data to a folder"),
         (["rmse", "--data", "nowhere"], "nowhere is no folder"),
     ],

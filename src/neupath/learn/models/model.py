@@ -121,7 +121,8 @@ class Model(Scorer):
         model.check_graph(trained_on, hin)
         model.node_type_, model.target_type_ = trained_on["node_type"], trained_on.get("target_type")
         try:
-            model._restore(hin, tensors)
+            with names_full_gpu():
+                model._restore(hin, tensors)
         except (RuntimeError, KeyError, TypeError, ValueError) as error:
             raise SourceError(
                 f"{path} does not hold the weights that {folder}/config.json describes "
@@ -219,8 +220,8 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def computing_on(device: torch.device) -> Iterator[None]:
-    """Use deterministic sums on CUDA inside the block, as they always are on the CPU; tell if it runs out of memory."""
+def reproducible(device: torch.device) -> Iterator[None]:
+    """Use deterministic sums on CUDA inside the block; on the CPU they always are."""
     if device.type != "cuda":
         yield  # to set what is set already would load the compiler of torch
         return
@@ -231,14 +232,23 @@ def computing_on(device: torch.device) -> Iterator[None]:
     settings.fill_uninitialized_memory = False  # it would write to every new tensor before its use
     try:
         yield
-    except RuntimeError as error:
-        reason = str(error).partition(" Process ")[0].splitlines()[0]  # without the list of all processes
-        if "out of memory" not in reason:
-            raise
-        raise NotEnoughMemoryError(f"{reason.rstrip('.')}; use 'cpu' as ‹device›, or a smaller ‹dim›") from None
     finally:
         torch.use_deterministic_algorithms(before[0])
         settings.fill_uninitialized_memory = before[1]
+
+
+@contextmanager
+def names_full_gpu() -> Iterator[None]:
+    """Raise NotEnoughMemoryError, with one sentence, if the GPU has too little free memory for the block."""
+    try:
+        yield
+    except RuntimeError as error:
+        reason = first_line(error).partition(" Process ")[0].rstrip(".")  # without the list of all processes
+        if "out of memory" not in reason:
+            raise
+        raise NotEnoughMemoryError(
+            f"the GPU is full ({reason}); free some of its memory, or set CUDA_VISIBLE_DEVICES=-1 to use the CPU"
+        ) from None
 
 
 def choose_device(device: str | None) -> torch.device:
@@ -410,12 +420,13 @@ class PairModel(Model):
     def _train(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback) -> None:
         """Train the network on the labels in `learn`, and keep the epoch that is best on those in `check`."""
         self.node_type_, self.target_type_ = learn.node_type, learn.target_type
-        self._set_network(hin)
-        batches, validation = self._batches(learn), self._batches(check)
         fingerprint = run_fingerprint(hin, (learn, check), self.params())
         options = RunOptions(folder, fingerprint, on_epoch, self.process_group, self.records_steps)
-        with computing_on(self.device):
-            self.log_ = train(self.network_, self._loss, batches, validation, self._recipe(), options)
+        with names_full_gpu():
+            self._set_network(hin)
+            batches, validation = self._batches(learn), self._batches(check)
+            with reproducible(self.device):
+                self.log_ = train(self.network_, self._loss, batches, validation, self._recipe(), options)
         self.validation_rmse_ = min(epoch.validation_rmse for epoch in self.log_) if len(check) else None
 
     def _set_network(self, hin: HIN) -> None:
@@ -451,7 +462,7 @@ class PairModel(Model):
     def score_rows(self, queries: Rows) -> Floats:
         self._fitted()
         network = cast(PairNetwork, self.network_)
-        with torch.no_grad(), computing_on(self.device):
+        with names_full_gpu(), torch.no_grad(), reproducible(self.device):
             scores: Floats = network.score_all(queries.tolist()).cpu().double().numpy()
         return scores
 

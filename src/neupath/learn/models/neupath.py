@@ -45,7 +45,14 @@ from neupath.learn.attention import AttentionNode, AttentionPath
 from neupath.learn.labels import Pairs
 from neupath.learn.models.class_table import ClassBatch, ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds, has_triton
-from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts, weighted_error
+from neupath.learn.models.model import (
+    TRAINING_PARAMS,
+    PairModel,
+    TrainingOptions,
+    check_counts,
+    names_full_gpu,
+    weighted_error,
+)
 from neupath.learn.models.neupath_updates import NeuPathUpdater
 from neupath.learn.models.training import Recipe
 from neupath.learn.models.walk_counts import FEATURES, CountBatch, CountChannels, WalkCounter
@@ -380,7 +387,8 @@ class NeuPath(PairModel):
         reach = self.table_.reach(self.graph_, np.arange(first, first + count))
         for start in range(0, len(queries), _QUERIES_PER_BLOCK):
             block = slice(start, start + _QUERIES_PER_BLOCK)
-            scores[block] = self._score_block(queries[block], reach, slice(first, first + count))
+            with names_full_gpu():
+                scores[block] = self._score_block(queries[block], reach, slice(first, first + count))
         return scores
 
     def _score_block(self, queries: Rows, reach: list[Mask], targets: slice) -> Floats:

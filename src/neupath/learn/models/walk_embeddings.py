@@ -23,7 +23,7 @@ from neupath.learn.models.model import (
     check_seed,
     check_shapes,
     choose_device,
-    computing_on,
+    reproducible,
     seeded,
 )
 from neupath.learn.models.training import Recipe, RunOptions, train
@@ -79,7 +79,7 @@ class WalkEmbedding(Model):
             network = SkipGram(walks, numbering.total, settings).to(self.device)
         epochs, batches = settings.epochs, range(-(-len(walks) // _WALKS_PER_BATCH))
         recipe = Recipe(epochs, settings.learning_rate, weight_decay=0.0, patience=epochs, seed=settings.seed)
-        with computing_on(self.device):
+        with reproducible(self.device):
             train(network, network.loss, batches, (), recipe, RunOptions())
         vectors = network.inner.detach()[numbering.rows(self.node_type_)]
         self.vectors_ = functional.normalize(vectors.double(), dim=-1).cpu().numpy()

@@ -18,7 +18,7 @@ from neupath.errors import NeuPathError, QueryError, SourceError, SourceWarning,
 from neupath.graph.hin import HIN, Csr, Edges, Floats
 from neupath.graph.nodes import Rows
 from neupath.io import load
-from neupath.learn.auto import LEARNERS, Allowance, takes_too_long, train_auto
+from neupath.learn.auto import LEARNERS, Allowance, find_device, takes_too_long, train_auto
 from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
 from neupath.learn.labels import Pairs
 from neupath.learn.registry import load_scorer
@@ -190,7 +190,7 @@ def reproduce_real(
     """Train every learner, and `auto`, or some, on each task within a budget, and test them; write real.jsonl and .md.
 
     Each learner has a sixth of the budget by itself. Networks are trained on `device`, or on CUDA where there is one.
-    What is finished is kept, and not made again.
+    What is finished is kept, and not made again; what was left out is tried again.
     """
     if data is None or not data.is_dir():
         raise SourceError("no data is given; set ‹data› to a folder with hetionet, kg20c, acm_hgb and imdb")
@@ -198,13 +198,14 @@ def reproduce_real(
     for name in wanted:
         if name not in TASKS:
             raise QueryError(f"no task {name!r} (there are {listed(TASKS, 10)})")
-    check_folder(out)
-    out.mkdir(parents=True, exist_ok=True)
-    runs = _read(out)
     learners = tuple(learners or (*LEARNERS, "auto"))
     for name in learners:
         if name not in (*LEARNERS, "auto"):
             raise QueryError(f"no learner {name!r} (there are {listed((*LEARNERS, 'auto'), 10)})")
+    allowed = Allowance(seed, budget, find_device(device, LEARNERS if "auto" in learners else learners))
+    check_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
+    runs = [run for run in _read(out) if run.auc]
     for number, name in enumerate(wanted):
         missing = [learner for learner in learners if not any((r.task, r.learner) == (name, learner) for r in runs)]
         if not missing:
@@ -217,7 +218,7 @@ def reproduce_real(
             task = withhold(load(data / folder))
         for place, learner in enumerate(missing):
             progress(f"{name}: {learner}", number * len(learners) + place, len(wanted) * len(learners))
-            runs.append(_carry_out(name, task, learner, Allowance(seed, budget, device)))
+            runs.append(_carry_out(name, task, learner, allowed))
             with (out / RUNS).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(vars(runs[-1])) + "\n")
     shown = [run for run in runs if run.task in wanted]
@@ -244,10 +245,10 @@ def _carry_out(name: str, task: Withheld, learner: str, allowed: Allowance) -> R
             note = " + ".join(parts) if len(parts) > 1 else report.chosen[0]
         else:
             scorer = LEARNERS[learner](task.hin, labels, share)
+        seconds = perf_counter() - began
+        return RealRun(name, learner, seconds, *judge(task, scorer, labels, queries, seed), note)
     except NeuPathError as error:
         return RealRun(name, learner, perf_counter() - began, [], [], f"left out: {error}")
-    seconds = perf_counter() - began
-    return RealRun(name, learner, seconds, *judge(task, scorer, labels, queries, seed), note)
 
 
 def _read(out: Path) -> list[RealRun]:
