@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neupath import HIN, Edges, Nodes, PathSim, Relation
-from neupath.live import LiveGraph, LiveScorer
+from neupath.live import LiveGraph, LiveScorer, live_graph
 from neupath.store import Edge, Update
 from tests.live.comparison import assert_equal, set_edges
 
@@ -108,6 +108,27 @@ def test_tables_and_pairs_equal_a_plain_model(steps: Sequence[Sequence[Any]], co
             live.compact()
     for view, expected in views:
         assert {relation: rows(table) for relation, table in view.hin.edge_tables.items()} == expected
+
+
+def test_edges_that_come_while_a_base_is_built_stay_before_later_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The new base numbers its edges from 0, and what came in the meantime keeps a larger number than the next one."""
+    live = LiveGraph(graph(), compaction_share=1e9)  # none but the one below
+    live.update(Update(remove_edges=[Edge("knows", 0, 1)]))
+
+    def add(weight: float, n: int) -> None:
+        live.update(Update(add_edges=[Edge("knows", 0, 1, weight, {"n": n})]))
+
+    def build(hin: HIN) -> HIN:
+        add(2.0, 4)
+        return materialised(hin)
+
+    materialised = live_graph._materialised
+    monkeypatch.setattr(live_graph, "_materialised", build)
+    live.compact()
+    add(0.5, 1)
+    expected = [(0, 1, 2.0, (4,)), (0, 1, 0.5, (1,))]
+    assert rows(live._state.newest_edges.between(KNOWS, [(0, 1)])) == expected
+    assert rows(live.view().hin.edge_tables[KNOWS])[1:] == expected
 
 
 def test_a_table_that_a_change_does_not_tell_of_is_dropped() -> None:

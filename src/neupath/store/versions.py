@@ -520,19 +520,24 @@ class SingleEdges:
     def __init__(self, rows: pa.Table, directed: bool) -> None:
         self._rows, self._directed = rows, directed
         self._by_pair: tuple[Rows, Rows, Rows] | None = None  # sources, targets and positions, once a pair is looked up
-        self._added: dict[Pair, list[pa.Table]] = {}
+        self._added: dict[Pair, list[tuple[int, pa.Table]]] = {}  # rows with how many came before them
         self._removed: set[Pair] = set()  # pairs of which no row of the version is left
+        self._came = 0
         self.next_row = len(rows)
 
     def at(self, pairs: Sequence[Pair]) -> pa.Table:
-        """Return the edges that join some pairs, in the order in which they came."""
-        before = self._positions([pair for pair in pairs if pair not in self._removed]).tolist()
-        found = [self._rows.slice(position, 1) for position in before]  # `take` would copy all chunks
-        found += [rows for pair in pairs for rows in self._added.get(pair, ())]
-        if not found:
+        """Return the edges that join some pairs, in the order in which they came.
+
+        The numbers of rows do not tell that order in a live graph: a compaction numbers its new base from 0, and what
+        came while it was built keeps the numbers that it had.
+        """
+        before = np.sort(self._positions([pair for pair in pairs if pair not in self._removed])).tolist()
+        tables = [self._rows.slice(position, 1) for position in before]  # `take` would copy all chunks
+        added = [entry for pair in pairs for entry in self._added.get(pair, ())]
+        tables += [rows for _, rows in sorted(added, key=lambda entry: entry[0])]
+        if not tables:
             return self._rows.slice(0, 0)
-        table = pa.concat_tables(found).unify_dictionaries()
-        return table.take(pa.array(np.argsort(table["row"].to_numpy(), kind="stable")))
+        return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
 
     def _positions(self, pairs: Sequence[Pair]) -> Rows:
         if not pairs:
@@ -558,7 +563,8 @@ class SingleEdges:
             self._removed.add(pair)
             self._added.pop(pair, None)
         for at, pair in enumerate(self._pairs(change.added)):
-            self._added.setdefault(pair, []).append(change.added.slice(at, 1))
+            self._added.setdefault(pair, []).append((self._came + at, change.added.slice(at, 1)))
+        self._came += len(change.added)
         self.next_row += len(change.added)
 
     def _pairs(self, rows: pa.Table) -> list[Pair]:
