@@ -16,6 +16,7 @@ from neupath.engine.scorer import Scorer
 from neupath.learn import auto
 from neupath.learn.auto import STATE, Stack, choose_metric, score_by_query, train_auto
 from neupath.learn.labels import Pairs, draw_pairs
+from neupath.learn.registry import make_model
 from neupath.live import LiveGraph
 from neupath.measures import Combination, Part
 from tests.graphs import shop_graph
@@ -93,6 +94,25 @@ def test_the_standard_mix_is_a_scorer_like_any_other(tmp_path: Path) -> None:
     assert LiveGraph(hin).attach(stack).top_k("u3", k=5) == stack.top_k("u3", k=5)
     train_auto(hin, labels, tmp_path / "second", learners=["pathboost", "infer"])
     np.testing.assert_array_equal(npth.load_scorer(tmp_path / "second", hin).scores("u3"), stack.scores("u3"))
+
+
+@pytest.mark.slow
+def test_only_the_networks_of_a_stack_have_a_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    hin = shop_graph()
+    settings = {"dim": 4, "epochs": 1, "seed": 0, "device": "cpu"}
+    scorers = [along("user-item-user")(hin, None, None), make_model("gcn", **settings).fit(hin, labels_of())]
+    Stack.of(scorers, [{"weight": 0.5, "mean": 0.0, "spread": 1.0}] * 2).save(tmp_path)
+    monkeypatch.setattr(auto, "_NETWORKS", ("gcn",))
+    devices = []
+
+    def spy(path: Path, hin, device: str | None) -> Scorer:
+        devices.append(device)
+        return npth.load_scorer(path, hin)
+
+    monkeypatch.setattr(auto, "load_scorer", spy)
+    assert npth.load_scorer(tmp_path, hin, "cuda").top_k("u3", k=1)
+    assert devices == [None, "cuda"]
 
 
 def rank_by(scores_of_query):

@@ -28,7 +28,7 @@ import numpy as np
 
 from neupath._runtime.files import write_text
 from neupath._runtime.progress import Progress, no_progress
-from neupath.engine.scorer import Scorer
+from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError
 from neupath.graph.hin import HIN, Floats, digest
 from neupath.graph.nodes import Id, Rows
@@ -45,7 +45,8 @@ STATE, REPORT, MEMBERS = "auto-state.json", "auto.json", "members"
 _FOLDS = 3
 _MOST_EDGES = 200_000
 """Edges beyond which models that pass over the graph see paths of 2 steps instead of 4."""
-_PASS_OVER_EDGES = ("neupath", "nbfnet", "rgcn", "gat")
+_NETWORKS = ("neupath", "nbfnet", "rgcn", "gat")
+"""Learners that pass over all edges in training, on a GPU if there is one; the others need none."""
 _SECONDS_PER_EDGE = {"cpu": 1e-4, "cuda": 1e-5}
 """About how long learners that pass over all edges take to train on one part of the queries, on 2 cores or a GPU."""
 _FINAL_SHARE = 0.25
@@ -114,7 +115,7 @@ LEARNERS: dict[str, Fit] = {
 
 def find_device(device: str | None, learners: Collection[str]) -> str:
     """Return the device of the networks among some learners: CUDA if there is one, unless `device` names another."""
-    if device is None and not set(learners) & set(_PASS_OVER_EDGES):
+    if device is None and not set(learners) & set(_NETWORKS):
         return "cpu"
     try:
         from neupath.learn.models.model import choose_device
@@ -127,7 +128,7 @@ def takes_too_long(name: str, hin: HIN, allowed: Allowance) -> bool:
     """Whether a learner that passes over all edges would take much longer than it may."""
     edges = sum(matrix.nnz for matrix in hin.matrices.values())
     seconds = _SECONDS_PER_EDGE[allowed.device.partition(":")[0]] * edges
-    return name in _PASS_OVER_EDGES and seconds > allowed.seconds
+    return name in _NETWORKS and seconds > allowed.seconds
 
 
 # ---- Metrics -------------------------------------------------------------------------------------
@@ -348,13 +349,17 @@ class Stack(Scorer):
 
     @classmethod
     def from_folder(cls, folder: Path, params: dict[str, Any], hin: HIN, device: str | None = None) -> Self:
-        """Read a saved stack and bind its members to a graph."""
+        """Read a saved stack and bind its members to a graph; `device` is that of its networks."""
         try:
             members = list(params["members"])
             stack = cls(members)
         except (KeyError, TypeError, ValueError) as error:
             raise SourceError(f"{folder} holds a stack whose members cannot be read: {error}") from error
-        return cls.of([load_scorer(folder / MEMBERS / str(i), hin, device) for i in range(len(members))], stack.members)
+        scorers = []
+        for number in range(len(members)):
+            path = folder / MEMBERS / str(number)
+            scorers.append(load_scorer(path, hin, device if read_saved(path)[0] in _NETWORKS else None))
+        return cls.of(scorers, stack.members)
 
 
 # ---- What was tried ------------------------------------------------------------------------------

@@ -239,7 +239,7 @@ def _carry_out(name: str, task: Withheld, learner: str, allowed: Allowance) -> R
         if learner == "auto":
             with TemporaryDirectory() as folder:
                 report = train_auto(task.hin, labels, folder, budget=budget, seed=seed, device=allowed.device)
-                scorer = load_scorer(folder, task.hin, allowed.device)
+                scorer = load_scorer(folder, task.hin, "cpu" if allowed.device == "cpu" else None)
             weights = {each.learner: each.weight for each in report.tried}
             parts = [f"{weights[name]:.2f} {name}" for name in report.chosen]
             note = " + ".join(parts) if len(parts) > 1 else report.chosen[0]
