@@ -194,10 +194,10 @@ def _multiply_steps(hin: HIN, metapath: MetaPath) -> list[Csr]:
     """Multiply the steps of a meta-path, reusing cached products of the same steps in other meta-paths.
 
     Reuse changes the order of multiplications. That changes the last digits unless all weights are whole numbers, and
-    only then are products reused.
+    only then are products reused. One step alone has nothing to multiply.
     """
     steps, matrices = metapath.steps, adjacencies(hin, metapath)
-    if not all(is_whole(matrix) for matrix in matrices):
+    if len(matrices) == 1 or not all(is_whole(matrix) for matrix in matrices):
         return multiply_chain(matrices)
 
     def key(span: Span) -> Hashable:
@@ -314,12 +314,14 @@ def multiply_chain(
 
 def _check_smallest(chain: Sequence[Csr]) -> None:
     """Raise if a product of the smallest weights of a chain underflows, since its path would be lost."""
+    if len(chain) < 2:
+        return
     smallest = [
         min((float(np.min(part, where=part > 0, initial=np.inf)) for part in _parts(matrix.data)), default=np.inf)
         for matrix in chain
     ]
     exponent = fsum(map(log2, smallest))
-    if len(smallest) > 1 and exponent < _SMALLEST_EXPONENT:
+    if exponent < _SMALLEST_EXPONENT:
         weight = f"1e{floor(exponent * log10(2))}"
         raise GraphError(
             f"a path along this meta-path may have the weight {weight}, the product of the smallest weights of "

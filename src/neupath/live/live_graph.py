@@ -181,7 +181,8 @@ class _State:
 
     def __init__(self, hin: HIN, version: int) -> None:
         self._base = hin
-        self._nodes = {node_type: AppendNodes.over(nodes) for node_type, nodes in hin.nodes.items()}
+        self._growing = {node_type: AppendNodes.over(nodes) for node_type, nodes in hin.nodes.items()}
+        self._nodes = hin.nodes  # of the newest version
         self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
         self._log: list[RowEdge] = []
         self._edge_log: list[tuple[Relation, RowsChange]] = []
@@ -244,9 +245,8 @@ class _State:
             for half in (left,) if left is right else (left, right):
                 half.follow(edges, change.version)
         self._drop_overflown()
-        nodes = {node_type: grown.nodes for node_type, grown in self._nodes.items()}
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
-        hin = HIN(self._base.schema, MappingProxyType(nodes), matrices, self._base.notes, self._edge_tables)
+        hin = HIN(self._base.schema, self._nodes, matrices, self._base.notes, self._edge_tables)
         for updater in self._updaters.values():
             updater.apply(hin, change)
         self._publish(change.version, hin)
@@ -265,8 +265,9 @@ class _State:
             self._edge_tables = LiveEdgeTables(self._described, self._edge_log, len(self._edge_log))
 
     def _add_nodes(self, new: Mapping[str, Nodes]) -> None:
-        self._nodes |= {node_type: self._nodes[node_type].append(nodes) for node_type, nodes in new.items()}
-        self._adjacency.grow({node_type: grown.nodes for node_type, grown in self._nodes.items()})
+        self._growing |= {node_type: self._growing[node_type].append(nodes) for node_type, nodes in new.items()}
+        self._nodes = MappingProxyType({node_type: grown.nodes for node_type, grown in self._growing.items()})
+        self._adjacency.grow(self._nodes)
         sizes = self._adjacency.sizes
         for halves in self._products.values():
             for half in halves:

@@ -104,7 +104,6 @@ class Adjacency:
 
     def __init__(self, hin: HIN, version: int, log: Sequence[RowEdge], single_edges: NewestEdges | None = None) -> None:
         self._hin, self.version, self._log = hin, version, log
-        self._nodes = hin.nodes
         self._single_edges = single_edges or NewestEdges({}, [])
         self._edges: dict[Link, LiveEdges] = {}
         self._filters: dict[Link, LinkFilter] = {}
@@ -134,10 +133,11 @@ class Adjacency:
             self._put(own, link, edges)
 
     def _put(self, own: LiveEdges, link: Link, edges: Sequence[RowEdge]) -> None:
+        is_filtered = link.is_filtered
         for relation, row, column, weight in edges:
             if link.relation is relation or link.relation == relation:  # mostly the same object, which compares faster
                 ends = (column, row) if link.reverse else (row, column)
-                own.put(*ends, self._counted(link, *ends, weight) if link.is_filtered else weight)
+                own.put(*ends, self._counted(link, *ends, weight) if is_filtered else weight)
 
     def _counted(self, link: Link, row: int, column: int, weight: float) -> float:
         """Return the weight that an edge counts with by the filters of a link."""
@@ -154,7 +154,6 @@ class Adjacency:
 
     def grow(self, nodes: Mapping[str, Nodes]) -> None:
         """Follow nodes that are new at the end of their types."""
-        self._nodes = nodes
         self.sizes = {node_type: len(own) for node_type, own in nodes.items()}
         for link, edges in self._edges.items():
             edges.grow(self.sizes[link.source], self.sizes[link.target])
