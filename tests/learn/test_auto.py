@@ -80,6 +80,7 @@ def test_stacks_what_helps(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_standard_mix_is_a_scorer_like_any_other(tmp_path: Path) -> None:
     """With labels that no learner can order without mistakes; the same seed gives the same scores."""
+    pytest.importorskip("lightgbm")
     hin = shop_graph()
     rng = np.random.default_rng(0)
     queries, targets = np.repeat(np.arange(20), 12), np.tile(np.arange(20, 32), 20)

@@ -115,7 +115,7 @@ def test_models_saved_before_variants_are_the_papers(hin: HIN, teacher: npth.Pat
     for name in ("variant", "channels", "shared"):
         del content["params"][name]
     config.write_text(json.dumps({"scorer": content["scorer"], "params": content["params"]}))  # as they were saved
-    loaded = npth.load_scorer(tmp_path, hin)
+    loaded = npth.load_scorer(tmp_path, hin, device="cpu")
     assert isinstance(loaded, NeuPath)
     assert loaded.variant == "paper"
     np.testing.assert_array_equal(loaded.scores("u1"), model.scores("u1"))
@@ -126,7 +126,7 @@ def test_shared_matrices_are_saved_once(hin: HIN, teacher: npth.PathSim, tmp_pat
     model = NeuPath(dim=8, layers=4, epochs=1, variant="paper", shared=True, device="cpu")
     model.fit(hin, teacher=teacher, queries=users(9))
     assert len(model.network_[0].layers) == 1
-    loaded = npth.load_scorer(model.save(tmp_path), hin)
+    loaded = npth.load_scorer(model.save(tmp_path), hin, device="cpu")
     np.testing.assert_array_equal(loaded.scores("u1"), model.scores("u1"))
 
 
@@ -135,7 +135,7 @@ def test_pairs_of_two_types(hin: HIN, tmp_path: Path) -> None:
     model = NeuPath(dim=8, epochs=3, device="cpu").fit(hin, labels)
     hits = model.top_k("u1", k=3)
     assert (model.source_type, model.target_type, len(hits)) == ("user", "item", 3)
-    reloaded = npth.load_scorer(model.save(tmp_path), hin)
+    reloaded = npth.load_scorer(model.save(tmp_path), hin, device="cpu")
     np.testing.assert_array_equal(reloaded.scores("u1"), model.scores("u1"))
     assert model.attention_paths("u1", hits[0].id)[0].nodes[-1].node_type == "item"
 
