@@ -141,7 +141,7 @@ def test_same_scores_on_the_same_graph_built_again(name: str, scorer: Scorer) ->
 
 def test_save_load_same_scores(scorer: Scorer, tmp_path: Path) -> None:
     folder = scorer.save(tmp_path / "saved")
-    reloaded = npth.load_scorer(folder, shop_graph())
+    reloaded = npth.load_scorer(folder, shop_graph(), device="cpu")
     np.testing.assert_array_equal(reloaded.scores("u2"), scorer.scores("u2"))
     assert reloaded.params() == scorer.params()
 

@@ -265,7 +265,7 @@ def test_attributes_are_features(tmp_path) -> None:
     with_attributes = fit(True)
     assert {int(hit.id[1:]) % 4 for hit in with_attributes.top_k("x30", k=5)} == {30 % 4}, "a node without a label"
     assert {int(hit.id[1:]) % 4 for hit in fit(False).top_k("x30", k=5)} != {30 % 4}
-    loaded = npth.load_scorer(with_attributes.save(tmp_path), hin)
+    loaded = npth.load_scorer(with_attributes.save(tmp_path), hin, device="cpu")
     np.testing.assert_array_equal(loaded.scores("x1"), with_attributes.scores("x1"))
     np.testing.assert_array_equal(fit(True).scores("x1"), with_attributes.scores("x1"))
 

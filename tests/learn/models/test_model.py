@@ -67,7 +67,7 @@ def first_weight(model) -> "torch.Tensor":
 
 def test_save_load_same_scores(model, tmp_path: Path) -> None:
     folder = model.save(tmp_path / "model")
-    again = npth.load_scorer(folder, library())
+    again = npth.load_scorer(folder, library(), device="cpu")
     np.testing.assert_array_equal(again.scores("u2"), model.scores("u2"))
 
 
@@ -222,7 +222,7 @@ def test_knows_whether_it_fits_other_nodes(name: str, hin: HIN, toy: HIN, tmp_pa
     if model.inductive:
         assert model.bind(tomorrow).scores("u99").shape == (100,)
         np.testing.assert_array_equal(
-            npth.load_scorer(folder, tomorrow).scores("u3"), model.bind(tomorrow).scores("u3")
+            npth.load_scorer(folder, tomorrow, device="cpu").scores("u3"), model.bind(tomorrow).scores("u3")
         )
     else:
         told = f"a {name} model knows each node by features of its own, and this graph has other nodes"
