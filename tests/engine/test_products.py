@@ -21,6 +21,7 @@ from neupath.engine.scorer import Scorer
 from neupath.engine.topk import top_k_of_product
 from neupath.graph.hin import Csr, freeze
 from tests.graphs import hins_with_path
+from tests.patience import PATIENCE
 
 MEASURES = [npth.PathSim, npth.JoinSim, npth.HeteSim, npth.PathCount, npth.PCRW, npth.DWPC]
 PATHS = ["class-method-class", "class-module-class-module-class", "class-module-class-method"]
@@ -154,6 +155,7 @@ def test_a_minimal_score_near_the_limit_of_a_float(tmp_path) -> None:
     assert join(scorer.hin_, scorer, tmp_path / "a.parquet", None, min_score=1e160).pairs == 6
 
 
+@pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")  # Python 3.12 warns where threads run
 def test_a_child_process_searches_on_threads_of_its_own() -> None:
     import os
     import signal
@@ -164,7 +166,7 @@ def test_a_child_process_searches_on_threads_of_its_own() -> None:
     in_blocks(lambda block: done.append(block.start), 100, 2, 1e6)
     child = os.fork()
     if child == 0:
-        signal.alarm(20)
+        signal.alarm(int(PATIENCE))  # a child that hangs fails the test
         in_blocks(lambda block: done.append(block.start), 100, 2, 1e6)
         os._exit(0 if len(done) == 4 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
