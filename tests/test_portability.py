@@ -11,7 +11,7 @@ import neupath as npth
 from neupath._runtime.files import locked
 
 WITHOUT_POSIX = """
-import os, signal, sys
+import asyncio, os, signal, sys  # on POSIX, asyncio itself asks for sysconf
 for name in ("fcntl", "resource", "termios", "pwd", "grp"):
     sys.modules[name] = None
 for name in ("nice", "posix_fadvise", "pwrite", "sched_getaffinity", "sched_setaffinity", "sysconf", "O_ASYNC"):
