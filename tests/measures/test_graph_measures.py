@@ -212,6 +212,7 @@ def fractions_of(edges: list[tuple[int, int, float]], count: int) -> list[list[F
 )
 @example(exponents=[0, 13, 0, 13, 0, 13, 0, 0], chords=[(0, 7, 13), (2, 5, 0)])
 @example(exponents=[-13, 0, 0, -13, 0, 0, -13, 0], chords=[(0, 2, 0), (3, 6, 0)])
+@example(exponents=[0, 3, 2, 11, 0, 2, -1, 4], chords=[(0, 5, 3), (2, 5, 3), (3, 4, -4), (3, 7, 12)])
 def test_commute_time_says_where_rounding_shows(exponents: list[int], chords: list[tuple[int, int, int]]) -> None:
     edges = [(at, at + 1, 10.0**e) for at, e in enumerate(exponents)]
     edges += [(u, v, 10.0**e) for u, v, e in chords if u != v]

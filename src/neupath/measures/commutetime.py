@@ -237,11 +237,11 @@ def _rounding_error(diagonal: Floats, degrees: Floats, core: Floats) -> float:
 
     Elimination only adds positive numbers, so that each entry of the inverse is right to its last digits, and the
     difference of entries that is r to some digits of the largest. A Cholesky factorisation loses as many more as the
-    condition number of the core has, scaled to a diagonal of ones (Demmel, 1989). This is at most twice the sum below,
-    the trace of the scaled inverse.
+    condition number of the core has, scaled to a diagonal of ones (Demmel, 1989). This is at most twice the trace of
+    the scaled inverse, and r has four entries of the inverse: two of the diagonal, and twice one beside it.
     """
-    condition = float(degrees @ core.diagonal())
-    return float(np.finfo(np.float64).eps * diagonal.max(initial=0.0) * (16 + condition))
+    trace = float(degrees @ core.diagonal())
+    return float(np.finfo(np.float64).eps * diagonal.max(initial=0.0) * (16 + 4 * 2 * trace))
 
 
 def _last_digit(diagonal: Floats) -> float:
