@@ -111,6 +111,24 @@ def test_an_isolated_node_has_no_hits(name: str, scorer: Scorer) -> None:
     assert (scores[39] > 0) == (name in GRAPH_MEASURES), "a walk that goes nowhere is at home"
 
 
+def test_a_hit_and_a_match_stand_for_their_id(scorer: Scorer, hin: HIN) -> None:
+    hit, match = scorer.top_k("u0", 1)[0], hin.find("User 7", 1)[0]
+    assert scorer.top_k([hit, match], 3) == scorer.top_k([hit.id, "u7"], 3)
+    assert scorer.top_k(hit, 3) == scorer.top_k(hit.id, 3)
+    assert scorer.score(match, hit) == scorer.score("u7", hit.id)
+    assert scorer.top_k("u0", among=[hit]).ids == (hit.id,)
+
+
+def test_only_a_loaded_graph_fits(name: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        QueryError, match=r"^hin is 'films', which is no loaded graph; give what neupath\.load\('films'\)"
+    ):
+        fit(name, "films")  # type: ignore[arg-type]
+    for other in (tmp_path, [("a", "b")], None):
+        with pytest.raises(QueryError, match="which is no loaded graph; give what neupath.load"):
+            fit(name, other)  # type: ignore[arg-type]
+
+
 def test_unknown_nodes_are_refused(scorer: Scorer) -> None:
     with pytest.raises(NodeError, match="no user with the id or name 'nobody'"):
         scorer.top_k("nobody")

@@ -27,6 +27,25 @@ def test_hits_are_a_table(toy: HIN) -> None:
     ]
 
 
+def test_hits_with_names_show_their_ids() -> None:
+    hits = npth.Hits("q", None, "pathsim", True, ("m1", "m2", "Up"), ("Heat", "Heat", "Up"), (1.0, 0.5, 0.25))
+    assert [line.split(maxsplit=2)[2] for line in repr(hits).splitlines()[1:]] == ["Heat (m1)", "Heat (m2)", "Up"]
+    assert "Heat (m2)" in hits._repr_html_()
+
+
+def test_a_what_if_is_its_sentence_and_changes(toy: HIN) -> None:
+    answer = npth.what_if(toy, "APVPA", "Mike", "Mary", k=2, remove="paper")
+    assert repr(answer).splitlines() == [
+        "WhatIf: Mary among the 2 best of Mike by author-paper-venue-paper-author, pathsim",
+        "  now: rank 2, score 0.8000",
+        "without these 2 paper nodes: no path is left (no smaller set does it)",
+        "  Mary-SIGMOD-1",
+        "  Mary-SIGMOD-2",
+    ]
+    never = npth.what_if(toy, "APVPA", "Mike", "Bob", k=4, add="edges")
+    assert repr(never).splitlines()[2] == never.reason
+
+
 def test_an_explanation_is_its_sentence_and_groups(toy: HIN) -> None:
     lines = repr(npth.explain(toy, "APVPA", "Mike", "Jim")).splitlines()
     assert lines[0] == "Mike and Jim: pathsim = 2 × 120 / (5 + 2900) = 0.0826"

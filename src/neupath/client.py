@@ -18,7 +18,7 @@ import pyarrow as pa
 from neupath._runtime.files import write_whole
 from neupath.engine.hits import Hits, QuerySet
 from neupath.errors import NeuPathError, QueryError
-from neupath.graph.nodes import Id
+from neupath.graph.nodes import HasId, Id, NodeRef, id_of
 
 # ---- HTTP ----------------------------------------------------------------------------------------
 JSON = "application/json"
@@ -125,6 +125,8 @@ def _split(url: str) -> tuple[SplitResult, int | None]:
 def _to_plain(value: object) -> object:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
+    if isinstance(value, HasId):
+        return value.id
     raise QueryError(f"{value!r} cannot be sent; give texts, numbers, or lists of them")
 
 
@@ -369,20 +371,20 @@ class Client:
 
     @overload
     def search(  # type: ignore[overload-overlap]  # a text is a sequence of texts
-        self, graph: str, query: Id, **options: Unpack[QueryOptions]
+        self, graph: str, query: NodeRef, **options: Unpack[QueryOptions]
     ) -> Hits: ...
     @overload
     def search(self, graph: str, query: Mapping[Any, float], **options: Unpack[QueryOptions]) -> Hits: ...
     @overload
     def search(
-        self, graph: str, query: Sequence[Id], *, together: Literal[True], **options: Unpack[QueryOptions]
+        self, graph: str, query: Sequence[NodeRef], *, together: Literal[True], **options: Unpack[QueryOptions]
     ) -> Hits: ...
     @overload
-    def search(self, graph: str, query: Sequence[Id], **options: Unpack[QueryOptions]) -> list[Hits]: ...
+    def search(self, graph: str, query: Sequence[NodeRef], **options: Unpack[QueryOptions]) -> list[Hits]: ...
     def search(
         self,
         graph: str,
-        query: Id | Sequence[Id] | Mapping[Any, float],
+        query: NodeRef | Sequence[NodeRef] | Mapping[Any, float],
         *,
         together: bool = False,
         **options: Unpack[QueryOptions],
@@ -409,31 +411,38 @@ class Client:
         hits = [_to_hits(result) for result in results]
         return hits[0] if _is_one(query) or together else hits
 
-    def search_table(self, graph: str, query: Id | Sequence[Id], **options: Unpack[QueryOptions]) -> pa.Table:
+    def search_table(self, graph: str, query: NodeRef | Sequence[NodeRef], **options: Unpack[QueryOptions]) -> pa.Table:
         """Search as `search` does, and return one Arrow table: query, rank, id, name, score."""
         body = self._session.read_bytes("POST", _path(graph, "search"), _search_body(query, options), _ARROW)
         with pa.ipc.open_stream(body) as stream:
             return stream.read_all()
 
     def explain(
-        self, graph: str, query: Id | Sequence[Id] | Mapping[Any, float], target: Id, **options: Unpack[ExplainOptions]
+        self,
+        graph: str,
+        query: NodeRef | Sequence[NodeRef] | Mapping[Any, float],
+        target: NodeRef,
+        **options: Unpack[ExplainOptions],
     ) -> dict[str, Any]:
         """Return the groups and paths behind one score, by default at most 10 (`limit`), and why it is no hit.
 
         A list of nodes, or a dictionary of nodes with weights, is a set, whose score is split over its members, too.
         """
-        parameters: dict[str, Any] = {"query": query, "target": target, **options}
-        if not isinstance(query, str | Integral):
-            del parameters["query"]
+        parameters: dict[str, Any] = {"target": id_of(target), **options}
+        if isinstance(query, str | int | Integral | HasId):
+            parameters["query"] = id_of(query)
+        else:
             parameters |= _set_body(query)
         if "combination" in options or "queries" in parameters:
             grouped = {"by": str(options["by"])} if "by" in options else {}
             return self._session.read_object("POST", _path(graph, "explain"), parameters | grouped)
         return self._session.read_object("GET", _path(graph, "explain", parameters))
 
-    def relate(self, graph: str, query: Id, target: Id, **options: Unpack[RelateOptions]) -> dict[str, Any]:
+    def relate(self, graph: str, query: NodeRef, target: NodeRef, **options: Unpack[RelateOptions]) -> dict[str, Any]:
         """Return the meta-paths that join two nodes, by default at most 20 (`limit`) of up to 4 steps (`max_steps`)."""
-        return self._session.read_object("GET", _path(graph, "relate", {"query": query, "target": target, **options}))
+        return self._session.read_object(
+            "GET", _path(graph, "relate", {"query": id_of(query), "target": id_of(target), **options})
+        )
 
     def update(
         self, graph: str, add_edges: Iterable[Line] = (), remove_edges: Iterable[Line] = (),
@@ -462,7 +471,7 @@ class Client:
         """
         return self._session.read_object("POST", _path(graph, "infer"), {"pairs": _to_pairs(pairs), **options})
 
-    def what_if(self, graph: str, query: Id, target: Id, **options: Any) -> dict[str, Any]:
+    def what_if(self, graph: str, query: NodeRef, target: NodeRef, **options: Any) -> dict[str, Any]:
         """Return what `neupath whatif --json` prints; it runs as a job, and this waits for it."""
         return self.start("whatif", graph, query=query, target=target, **options).result()
 
@@ -515,21 +524,21 @@ def _path(graph: str, endpoint: str = "", parameters: Mapping[str, Any] | None =
     return f"{path}?{urlencode(texts, doseq=True)}" if texts else path
 
 
-def _search_body(query: Id | Sequence[Id] | Mapping[Any, float], options: QueryOptions) -> dict[str, Any]:
+def _search_body(query: NodeRef | Sequence[NodeRef] | Mapping[Any, float], options: QueryOptions) -> dict[str, Any]:
     alone = {
         name: [options[name]] for name in ("where", "among", "unless", "weight") if isinstance(options.get(name), str)
     }
     return {**_set_body(query), **options, **alone}
 
 
-def _set_body(query: Id | Sequence[Id] | Mapping[Any, float]) -> dict[str, Any]:
+def _set_body(query: NodeRef | Sequence[NodeRef] | Mapping[Any, float]) -> dict[str, Any]:
     if isinstance(query, Mapping):
         return {"queries": list(query), "weights": list(query.values())}
-    return {"queries": [query] if isinstance(query, str | int | Integral) else list(query)}
+    return {"queries": [query] if isinstance(query, str | int | Integral | HasId) else list(query)}
 
 
-def _is_one(query: Id | Sequence[Id] | Mapping[Any, float]) -> bool:
-    return isinstance(query, str | Integral | Mapping)
+def _is_one(query: NodeRef | Sequence[NodeRef] | Mapping[Any, float]) -> bool:
+    return isinstance(query, str | Integral | Mapping | HasId)
 
 
 def _to_line(line: Line, names: Sequence[str]) -> dict[str, Any]:

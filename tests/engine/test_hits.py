@@ -82,3 +82,9 @@ def test_the_shortfall_is_said_when_it_is_read() -> None:
     assert (
         looked_up(k=3, eligible=9).shortfall == "2 of 9 movie nodes are related by this path; the others have score 0"
     )
+
+
+def test_ids_names_hits_and_matches_are_found_in_hits() -> None:
+    hits = looked_up()
+    assert all(node in hits for node in (9, "9", 8, "Alien", hits[1], NODES.matched(2, "exact")))
+    assert not any(node in hits for node in (7, "7", "Heat", None, NODES.matched(0, "exact")))

@@ -125,7 +125,18 @@ def test_millions_of_paths_are_counted_not_listed() -> None:
     assert why.score == 1.0
 
 
+def test_hits_and_matches_are_named_by_their_ids(toy: HIN) -> None:
+    first, match = npth.PathSim("APVPA").fit(toy).top_k("Mike", 1)[0], toy.find("Mike", 1)[0]
+    assert npth.explain(toy, "APVPA", match, first) == npth.explain(toy, "APVPA", "Mike", "Bob")
+    assert npth.relate(toy, match, first) == npth.relate(toy, "Mike", "Bob")
+    assert npth.what_if(toy, "APVPA", match, first, k=1) == npth.what_if(toy, "APVPA", "Mike", "Bob", k=1)
+    with pytest.raises(QueryError, match="both nodes are author 'Mike'; give two different nodes"):
+        npth.relate(toy, match, "Mike")
+
+
 def test_bad_input(toy: HIN) -> None:
+    with pytest.raises(QueryError, match="a meta-path is a text such as 'author-paper-author', got PathSim"):
+        npth.explain(toy, npth.PathSim("APA"), "Mike", "Bob")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="limit is -1; show 0 or more paths"):
         explain(toy, "APVPA", "Mike", "Jim", limit=-1)
     with pytest.raises(NodeError, match="no author with the id 'Jimm' among 5; did you mean 'Jim'"):

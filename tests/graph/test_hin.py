@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from neupath import HIN, Edges, Nodes, PathSim, Relation, SourceWarning, load
-from neupath.errors import GraphError, MetaPathError, QueryError
+from neupath.errors import GraphError, MetaPathError, QueryError, SchemaError
 from neupath.graph.hin import digest
 from tests.graphs import hins
 
@@ -36,7 +36,9 @@ def test_parallel_edges_count_are_dropped_or_refused() -> None:
 def test_an_undirected_relation_is_its_own_reverse() -> None:
     hin = build([1, 0], [0, 0], relation=KNOWS)
     assert hin.matrices[KNOWS].toarray().tolist() == [[1, 1], [1, 0]]
-    assert hin.num_edges(KNOWS) == 2
+    assert hin.num_edges(KNOWS) == hin.num_edges("knows") == hin.num_edges(str(KNOWS)) == 2
+    with pytest.raises(SchemaError, match="no relation 'know' in this graph \\(it has"):
+        hin.num_edges("know")
     listed_both_ways = build([1, 0], [0, 1], relation=KNOWS, duplicates="drop")
     assert listed_both_ways.matrices[KNOWS].toarray().tolist() == [[0, 1], [1, 0]]
 

@@ -173,6 +173,18 @@ def test_numpy_numbers_are_sent_as_numbers(client: Client) -> None:
     assert [hits.query for hits in many] == [1]
 
 
+def test_hits_and_matches_are_sent_as_their_ids(client: Client, toy: npth.HIN) -> None:
+    first, match = client.search("toy", "Mike", metapath="APVPA", k=1)[0], toy.find("Mary", 1)[0]
+    alone = client.search("toy", "Bob", metapath="APVPA")
+    assert client.search("toy", first, metapath="APVPA") == alone
+    assert client.search("toy", [first, match], metapath="APVPA")[0] == alone
+    assert (
+        client.search("toy", {first: 1}, metapath="APVPA").ids == client.search("toy", {"Bob": 1}, metapath="APVPA").ids
+    )
+    assert client.explain("toy", first, match, metapath="APVPA")["score"] == 0.8
+    assert client.relate("toy", first, match)["target"]["id"] == "Mary"
+
+
 def test_an_address_that_is_no_service_is_an_error() -> None:
     def answer(listening: socket.socket) -> None:
         connection, _ = listening.accept()

@@ -16,7 +16,6 @@ from neupath.cli.terminal import (
     MetaPathOption,
     OutputFlags,
     ProgressBars,
-    label_text,
     note,
     note_relations,
     plain_table,
@@ -29,7 +28,7 @@ from neupath.cli.terminal import (
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
-from neupath.explain.counterfactual_problem import EDGES, Element
+from neupath.explain.counterfactual_problem import Element
 from neupath.explain.counterfactuals import BUDGET, WhatIf, what_if
 from neupath.explain.groups import score_text
 from neupath.explain.significance import PERMUTATIONS, Significance, significance
@@ -94,31 +93,9 @@ def whatif(
 
 def render_what_if(answer: WhatIf) -> Group:
     """Show the smallest set of changes, and single changes with their effect."""
-    where = "no path" if answer.rank is None else f"rank {answer.rank:,}"
-    query, target = (label_text(node.label) for node in (answer.query, answer.target))
-    best = "as the best hit" if answer.k == 1 else f"among the {answer.k:,} best"
-    ends = f"{target} {best} of {query}"
-    title = f"{ends} by {answer.metapath}, {answer.measure}"
-    lines: list[Any] = [Text(f"now: {where}, score {score_text(answer.score)}")]
-    if answer.smallest is None:
-        lines.append(Text(printable(str(answer.reason)), style="yellow"))
-    else:
-        count = len(answer.smallest.elements)
-        which = "this" if count == 1 else f"these {count:,}"
-        what = "edge" if answer.by == EDGES else answer.by
-        what = what if count == 1 else "edges" if answer.by == EDGES else f"{what} nodes"
-        verb = "without" if answer.change == "remove" else "with"
-        tried = "" if answer.change == "remove" or answer.optimal else " of the additions tried"
-        proof = f"a smaller set needs at least {answer.at_least}{tried}"
-        if answer.is_smallest_tried:
-            proof = f"no smaller set{tried} does it"
-        lines.append(
-            Text.assemble(
-                f"{verb} {which} {what}: ",
-                (_describe_rank(answer.smallest.rank), "bold cyan"),
-                f" ({proof})",
-            )
-        )
+    lines: list[Any] = [Text(f"now: {answer.now}")]
+    lines.append(Text(printable(answer.summary), style="yellow" if answer.smallest is None else ""))
+    if answer.smallest is not None:
         changes = (Text(describe_element(element), overflow="fold") for element in answer.smallest.elements)
         lines += [Padding(change, (0, 0, 0, 2), expand=False) for change in changes]
     if answer.singles:
@@ -127,16 +104,12 @@ def render_what_if(answer: WhatIf) -> Group:
             change = Text(describe_element(single.elements[0]), overflow="fold")
             table.add_row(_short_rank(single.rank), score_text(single.score), change)
         lines += ["", Text("each alone", style="bold"), table]
-    return titled(title, *lines)
+    return titled(printable(answer.title), *lines)
 
 
 def describe_element(element: Element) -> str:
     """Describe a changed edge or node in one line."""
     return printable(str(element))
-
-
-def _describe_rank(rank: int | None) -> str:
-    return "no path is left" if rank is None else f"rank {rank:,}"
 
 
 def _short_rank(rank: int | None) -> str:

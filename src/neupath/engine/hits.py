@@ -11,7 +11,7 @@ from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload
 
 from neupath.errors import MissingExtraError, QueryError
-from neupath.graph.nodes import Id, one_line
+from neupath.graph.nodes import Id, NodeRef, id_of, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,6 +36,11 @@ class Hit:
         """What to show a person: the name, or else the id."""
         return self.name or str(self.id)
 
+    @property
+    def full_label(self) -> str:
+        """The name with the id, which tells nodes of one name apart; the id alone where it is the name."""
+        return f"{self.name} ({self.id})" if self.name and self.name != str(self.id) else str(self.id)
+
 
 # ---- Several nodes as one query ------------------------------------------------------------------
 _SMALLEST_WEIGHT, _LARGEST_WEIGHT = 1e-9, 1e9
@@ -53,11 +58,13 @@ class QuerySet:
     weights: tuple[float, ...]
 
     @classmethod
-    def read(cls, query: Mapping[Any, float] | Iterable[Any] | Id) -> Self:
+    def read(cls, query: Mapping[Any, float] | Iterable[Any] | NodeRef) -> Self:
         """Return the set that a search asks for: nodes with weights or, all alike, nodes that share a weight of 1."""
         if isinstance(query, Mapping):
-            return cls(tuple(query), tuple(_checked_weight(node, weight) for node, weight in query.items())).checked()
-        ids = tuple([query] if isinstance(query, str) or not isinstance(query, Iterable) else query)
+            return cls(
+                tuple(map(id_of, query)), tuple(_checked_weight(node, weight) for node, weight in query.items())
+            ).checked()
+        ids = tuple(map(id_of, [query] if isinstance(query, str) or not isinstance(query, Iterable) else query))
         return cls(ids, (1.0 / max(1, len(ids)),) * len(ids)).checked()
 
     def checked(self) -> Self:
@@ -214,6 +221,11 @@ class Hits(Sequence[Hit]):
     def __len__(self) -> int:
         return len(self.scores)
 
+    def __contains__(self, node: object) -> bool:
+        """Whether a hit has this id or name; another hit, or a match, stands for its id."""
+        text = str(id_of(node))  # type: ignore[arg-type]
+        return text in map(str, self.ids) or text in self.names
+
     def to_dict(self) -> dict[str, object]:
         """Return what `search --json` prints."""
         return {
@@ -285,14 +297,14 @@ class Hits(Sequence[Hit]):
         return f"most similar to {query} by {', '.join(filter(None, (self.metapath, self.measure)))}"
 
     def __repr__(self) -> str:
-        lines = [f"{hit.rank:>4}  {hit.score:.4f}  {one_line(hit.label)}" for hit in islice(self, _MOST_SHOWN)]
+        lines = [f"{hit.rank:>4}  {hit.score:.4f}  {one_line(hit.full_label)}" for hit in islice(self, _MOST_SHOWN)]
         more = [f"      and {len(self) - _MOST_SHOWN:,} more"] if len(self) > _MOST_SHOWN else []
         return "\n".join([f"Hits: {one_line(self.title)}", *(lines or ["      none"]), *more])
 
     def _repr_html_(self) -> str:
         best = max((abs(score) for score in self.scores), default=0.0) or 1.0
         cells = "".join(
-            f"<tr><td>{hit.rank}</td><td style='text-align:left'><bdi>{escape(one_line(hit.label))}</bdi></td>"
+            f"<tr><td>{hit.rank}</td><td style='text-align:left'><bdi>{escape(one_line(hit.full_label))}</bdi></td>"
             f"<td>{hit.score:.4f}</td><td style='width:8em'><div style='background:#3b6fb6;height:.7em;"
             f"width:{100 * abs(hit.score) / best:.0f}%'></div></td></tr>"
             for hit in islice(self, _MOST_SHOWN)

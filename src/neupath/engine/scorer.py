@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from neupath._runtime.files import checksum, write_text
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.hits import Hits, QuerySet, Search, check_k
+from neupath.engine.hits import Hit, Hits, QuerySet, Search, check_k
 from neupath.engine.products import related_by
 from neupath.engine.topk import (
     HitLists,
@@ -30,13 +30,13 @@ from neupath.engine.topk import (
 from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath, Relation
-from neupath.graph.nodes import Id, Mask, Nodes, Rows
+from neupath.graph.nodes import Id, Mask, NodeMatch, NodeRef, Nodes, Rows
 
 FILE = "config.json"
 _QUERIES_PER_BLOCK = 64
 _FEW_EXCLUDED = 118  # targets that a query may leave out by ranking as many more: with k = 10, by the index
 _POOL, _POOL_PER_HIT, _LARGEST_POOL = 100, 10, 10_000
-Many = list[Id] | list[str] | list[int] | tuple[Id, ...] | NDArray[Any]
+Many = list[Id] | list[str] | list[int] | list[NodeMatch] | Sequence[Hit] | tuple[Id, ...] | NDArray[Any]
 
 
 # ---- Following a live graph ----------------------------------------------------------------------
@@ -85,7 +85,7 @@ class SearchOptions(TypedDict, total=False):
 
     include_query: bool
     zeros: bool
-    among: Sequence[Id] | None
+    among: Sequence[NodeRef] | None
     where: str | Sequence[str]
     unless: "MetaPaths"
     diverse: float | None
@@ -194,13 +194,13 @@ class Scorer(ABC):
         """Return all targets with at least a score, leaving out the skipped one of each query (-1: none)."""
         return range_of_scores(self.score_rows(queries), skipped, min_score)
 
-    def score(self, query: Id, target: Id) -> float:
+    def score(self, query: NodeRef, target: NodeRef) -> float:
         """Return the score of one pair."""
         hin = self._fitted()
         row, column = hin.row(self.source_type, query), hin.row(self.target_type, target)
         return float(self.score_targets(row, np.array([column]))[0])
 
-    def scores(self, query: Id, targets: Sequence[Id] | None = None) -> Floats:
+    def scores(self, query: NodeRef, targets: Sequence[NodeRef] | None = None) -> Floats:
         """Return the score of a query with each of some targets, or with every target in node order; shape (targets,).
 
         >>> from neupath import PathSim, load
@@ -239,15 +239,15 @@ class Scorer(ABC):
     def top_k(self, query: Mapping[Any, float], k: int = 10, **options: Unpack[SearchOptions]) -> Hits: ...
     @overload
     def top_k(
-        self, query: Id | Many, k: int = 10, *, together: Literal[True], **options: Unpack[SearchOptions]
+        self, query: NodeRef | Many, k: int = 10, *, together: Literal[True], **options: Unpack[SearchOptions]
     ) -> Hits: ...
     @overload
-    def top_k(self, query: Id, k: int = 10, **options: Unpack[SearchOptions]) -> Hits: ...
+    def top_k(self, query: NodeRef, k: int = 10, **options: Unpack[SearchOptions]) -> Hits: ...
     @overload
     def top_k(self, query: Many, k: int = 10, **options: Unpack[SearchOptions]) -> list[Hits]: ...
     def top_k(
         self,
-        query: Id | Many | Mapping[Any, float],
+        query: NodeRef | Many | Mapping[Any, float],
         k: int = 10,
         *,
         together: bool = False,
@@ -258,9 +258,10 @@ class Scorer(ABC):
         Parameters
         ----------
         query
-            An id or unambiguous name, or several. A dictionary of nodes with weights is one query, a set: the measure
-            compares the weighted sum of their half-path rows with each target. Its members are left out, and so are
-            targets that score 0 or less, as with negative weights.
+            An id or unambiguous name, or what has an id, such as a hit or a match of `hin.find`; or several of these. A
+            dictionary of nodes with weights is one query, a set: the measure compares the weighted sum of their
+            half-path rows with each target. Its members are left out, and so are targets that score 0 or less, as with
+            negative weights.
         k
             The number of hits.
         together
@@ -303,7 +304,7 @@ class Scorer(ABC):
         """Return the hits of a query, a `str` or an `int`, where all is prepared for it; None where it is not."""
         return None
 
-    def _find_rows(self, queries: Sequence[Id]) -> Rows:
+    def _find_rows(self, queries: Sequence[NodeRef]) -> Rows:
         return self._fitted().rows(self.source_type, queries)
 
     def top_k_rows(self, rows: Rows, k: int, **options: Unpack[SearchOptions]) -> list[Hits]:

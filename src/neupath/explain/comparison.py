@@ -11,7 +11,7 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.explain.groups import PathNode, node_at
 from neupath.graph.hin import Floats, html_table
-from neupath.graph.nodes import Id, Rows, one_line
+from neupath.graph.nodes import Id, NodeRef, Rows, one_line
 
 MOST_COLUMNS = 8
 """Rankings that stand side by side."""
@@ -96,7 +96,7 @@ def _is_within(node: ComparedNode, at: int, k: int) -> bool:
     return rank is not None and rank <= k
 
 
-def compare(scorers: Sequence[Scorer], query: Id | Mapping[Any, float], k: int = 10) -> RankComparison:
+def compare(scorers: Sequence[Scorer], query: NodeRef | Mapping[Any, float], k: int = 10) -> RankComparison:
     """Rank the targets of a query by each of some fitted scorers, and set the rankings side by side.
 
     Parameters

@@ -29,10 +29,10 @@ from neupath.explain.counterfactual_problem import (
     check_new_node,
 )
 from neupath.explain.explanation import rank_of
-from neupath.explain.groups import PathNode, node_at
+from neupath.explain.groups import PathNode, node_at, score_text, shortened
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
-from neupath.graph.nodes import Id
+from neupath.graph.nodes import NodeRef, id_of, one_line
 from neupath.measures import GRAPH_MEASURES, PathMeasure, measure_named, read_measure, walk_measures
 
 BUDGET = 4_000_000_000
@@ -41,6 +41,7 @@ _PROOF_SHARE = 20  # so much less than on finding a set is spent on proving that
 _WORK_AT_ONCE = 10_000_000  # between two looks at the budget, or at whether the question is cancelled
 _DEEPEST_BOUND = 32  # the largest set that the bound can exclude
 _MOST_LIFTS = 500  # elements far from the two nodes that the greedy search tries
+_MOST_SHOWN = 20  # elements that a repr lists
 _LARGEST_BLIND = 3  # the largest set to look for where the greedy search finds none
 
 
@@ -58,7 +59,7 @@ class ChangedSet:
         return {"size": len(elements), "elements": elements, "rank": self.rank, "score": self.score}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WhatIf:
     """What moves a target out of, or into, the k best of a query."""
 
@@ -82,6 +83,41 @@ class WhatIf:
     """Single changes with the largest effect on the rank, then on the score."""
     reason: str | None = None
     """Why there is no set, as a sentence."""
+
+    @property
+    def title(self) -> str:
+        """The question in words."""
+        best = "as the best hit" if self.k == 1 else f"among the {self.k:,} best"
+        ends = f"{shortened(self.target.label)} {best} of {shortened(self.query.label)}"
+        return f"{ends} by {self.metapath}, {self.measure}"
+
+    @property
+    def now(self) -> str:
+        """Where the target stands before any change."""
+        place = "no path" if self.rank is None else f"rank {self.rank:,}"
+        return f"{place}, score {score_text(self.score)}"
+
+    @property
+    def summary(self) -> str:
+        """What the smallest set does, and whether a smaller one is excluded; or why there is none."""
+        if self.smallest is None:
+            return str(self.reason)
+        count = len(self.smallest.elements)
+        which = "this" if count == 1 else f"these {count:,}"
+        one, several = ("edge", "edges") if self.by == EDGES else (self.by, f"{self.by} nodes")
+        verb = "without" if self.change == "remove" else "with"
+        rank = "no path is left" if self.smallest.rank is None else f"rank {self.smallest.rank:,}"
+        tried = "" if self.change == "remove" or self.optimal else " of the additions tried"
+        proof = f"a smaller set needs at least {self.at_least}{tried}"
+        if self.is_smallest_tried:
+            proof = f"no smaller set{tried} does it"
+        return f"{verb} {which} {one if count == 1 else several}: {rank} ({proof})"
+
+    def __repr__(self) -> str:
+        elements = [] if self.smallest is None else self.smallest.elements
+        shown = [f"  {one_line(element)}" for element in elements[:_MOST_SHOWN]]
+        more = [f"  and {len(elements) - len(shown):,} more"] if len(elements) > len(shown) else []
+        return "\n".join([one_line(f"WhatIf: {self.title}", 200), f"  now: {self.now}", self.summary, *shown, *more])
 
     @property
     def optimal(self) -> bool:
@@ -108,8 +144,8 @@ class WhatIf:
 def what_if(
     hin: HIN,
     metapath: str | MetaPath,
-    query: Id,
-    target: Id,
+    query: NodeRef,
+    target: NodeRef,
     *,
     measure: str | PathMeasure = "pathsim",
     k: int = 10,
@@ -191,14 +227,14 @@ def check_counts_walks(scorer: PathMeasure) -> None:
 
 
 def check_question(
-    hin: HIN, path: MetaPath, query: Id, target: Id, remove: str | None, add: str | None
+    hin: HIN, path: MetaPath, query: NodeRef, target: NodeRef, remove: str | None, add: str | None
 ) -> tuple[int, int]:  # fmt: skip
     """Raise an error for a question that has no answer; return the rows of the query and the target."""
     if remove is not None and add is not None:
         raise QueryError("give either ‹remove› or ‹add›, not both", parameter="add")
     x, y = hin.row(path.source, query), hin.row(path.target, target)
     if path.source == path.target and x == y:
-        raise QueryError(f"{query!r} is both the query and the target; give two nodes")
+        raise QueryError(f"{id_of(query)!r} is both the query and the target; give two nodes")
     if remove is not None:
         _checked_kind(path, remove)
     elif add is not None and (by := _checked_kind(path, add)) != EDGES:
@@ -236,7 +272,7 @@ def rank_and_score(scorer: Scorer, x: int, y: int) -> tuple[int | None, float]:
     return rank_of(scorer, scores, x, y)[0], float(scores[y])
 
 
-def ranks_without_each(scorer: PathMeasure, query: Id, target: Id, by: str) -> Floats:
+def ranks_without_each(scorer: PathMeasure, query: NodeRef, target: NodeRef, by: str) -> Floats:
     """Return the ranks of a target after each removal of a single edge or node near it or the query.
 
     A target without any path has a rank of at least 2**53. `by` is "edges" or a node type on the meta-path.

@@ -34,7 +34,7 @@ from neupath.explain.groups import (
 from neupath.explain.relate import RelatedPath, over, relate
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath
-from neupath.graph.nodes import Id, Rows
+from neupath.graph.nodes import Id, NodeRef, Rows, id_of
 from neupath.measures import Combination, PathMeasure
 
 
@@ -188,8 +188,8 @@ def counted(number: float, noun: str) -> str:
 def explain(
     hin: HIN,
     metapath: str | MetaPath,
-    query: Id,
-    target: Id,
+    query: NodeRef,
+    target: NodeRef,
     *,
     measure: str | PathMeasure = "pathsim",
     by: str | int | None = None,
@@ -508,8 +508,8 @@ class CombinedExplanation:
 
 def explain_combination(
     combination: Combination,
-    query: Id,
-    target: Id,
+    query: NodeRef,
+    target: NodeRef,
     limit: int = 10,
     *,
     by: str | int | None = None,
@@ -655,7 +655,7 @@ def _explain_attention(scorer: Any, query: Id, target: Id, limit: int, paths: in
 
 
 def explain_model(
-    scorer: Scorer, query: Id, target: Id, limit: int = 10, *, by: str | int | None = None, paths: int = 1
+    scorer: Scorer, query: NodeRef, target: NodeRef, limit: int = 10, *, by: str | int | None = None, paths: int = 1
 ) -> CombinedExplanation | AttentionExplanation:
     """Explain the score of two nodes under a combination or a learned model.
 
@@ -677,6 +677,7 @@ def explain_model(
     >>> explain_model(Combination([Part("pathsim", "APVPA", 1.0)]).fit(load("toy")), "Mike", "Mary").score
     0.8
     """
+    query, target = id_of(query), id_of(target)
     if isinstance(scorer, Combination):
         return explain_combination(scorer, query, target, limit, by=by, paths=paths)
     combination = scorer.as_combination() if hasattr(scorer, "as_combination") else None

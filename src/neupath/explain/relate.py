@@ -19,9 +19,9 @@ from neupath.engine.products import LARGEST, Normalisation, column_norms, multip
 from neupath.engine.topk import normalised
 from neupath.errors import GraphError, QueryError, listed
 from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
-from neupath.graph.hin import HIN, Csr, Floats, html_table
+from neupath.graph.hin import HIN, Csr, Floats, check_graph, html_table
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
-from neupath.graph.nodes import Id, one_line
+from neupath.graph.nodes import NodeRef, id_of, one_line
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,
@@ -171,8 +171,8 @@ def _targets(number: int) -> str:
 # ---- relate --------------------------------------------------------------------------------------
 def relate(
     hin: HIN,
-    query: Id,
-    target: Id,
+    query: NodeRef,
+    target: NodeRef,
     *,
     max_steps: int = 4,
     measure: str | PathMeasure | None = None,
@@ -223,11 +223,12 @@ def relate(
     if budget is not None and budget < 1:
         raise QueryError(f"‹budget› is {budget}; allow at least 1 multiplication", parameter="budget")
     _check_measure(measure)
+    check_graph(hin)
     source_type = _type_of(hin, query, query_type, "query_type")
     end_type = _type_of(hin, target, target_type, "target_type")
     x, y = hin.row(source_type, query), hin.row(end_type, target)
     if (source_type, x) == (end_type, y):
-        raise QueryError(f"both nodes are {source_type} {query!r}; give two different nodes")
+        raise QueryError(f"both nodes are {source_type} {id_of(query)!r}; give two different nodes")
     search = _MetaPathSearch(hin, (source_type, x), (end_type, y), max_steps, _choice(measure), budget)
     with np.errstate(over="ignore", invalid="ignore"):  # `_checked` raises on overflow
         ranked = search.rank(search.join())
@@ -260,14 +261,14 @@ def _check_measure(measure: str | PathMeasure | None) -> None:
         )
 
 
-def _type_of(hin: HIN, node: Id, node_type: str | None, parameter: str) -> str:
+def _type_of(hin: HIN, node: NodeRef, node_type: str | None, parameter: str) -> str:
     if node_type is not None:
         return hin.schema.node_type(node_type)
-    fitting = hin.types_with([node], repr(node))
+    fitting = hin.types_with([node], repr(id_of(node)))
     if len(fitting) == 1:
         return fitting[0]
     raise QueryError(
-        f"{node!r} could be of type {' or '.join(fitting)}; say which with ‹{parameter}›",
+        f"{id_of(node)!r} could be of type {' or '.join(fitting)}; say which with ‹{parameter}›",
         parameter=parameter,
         allowed=fitting,
     )

@@ -32,7 +32,7 @@ from neupath.explain.groups import (
 from neupath.explain.relate import over
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
-from neupath.graph.nodes import Id
+from neupath.graph.nodes import NodeRef
 from neupath.measures import PathMeasure
 
 
@@ -112,8 +112,8 @@ class SetExplanation:
 def explain_set(
     hin: HIN,
     metapath: str | MetaPath,
-    query: Mapping[Any, float] | Iterable[Id] | QuerySet,
-    target: Id,
+    query: Mapping[Any, float] | Iterable[NodeRef] | QuerySet,
+    target: NodeRef,
     *,
     measure: str | PathMeasure = "pathsim",
     by: str | int | None = None,

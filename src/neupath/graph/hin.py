@@ -8,6 +8,7 @@ from functools import cached_property
 from hashlib import sha256
 from html import escape
 from itertools import accumulate
+from pathlib import PurePath
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from weakref import WeakValueDictionary
@@ -21,7 +22,7 @@ from neupath._runtime.disk_cache import DiskCache
 from neupath.errors import GraphError, MetaPathError, MissingExtraError, NodeError, QueryError, excerpt, listed
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
-from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows, one_line
+from neupath.graph.nodes import Id, Mask, NodeMatch, NodeRef, Nodes, Rows, one_line
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]
@@ -197,8 +198,9 @@ class HIN:
     def num_nodes(self, node_type: str) -> int:
         return len(self.nodes[self.schema.node_type(node_type)])
 
-    def num_edges(self, relation: Relation) -> int:
-        """Count the joined pairs of nodes, those of an undirected relation once."""
+    def num_edges(self, relation: Relation | str) -> int:
+        """Count the pairs of nodes that a relation joins, an undirected pair once; a name of a relation will do."""
+        relation = self.schema.relation(relation) if isinstance(relation, str) else relation
         matrix = self.matrices[relation]
         if relation.directed:
             return int(matrix.nnz)
@@ -223,6 +225,10 @@ class HIN:
             Weights of edges, and a time window (`Refinement`): they become conditions and weights of the meta-path.
 
         """
+        if not isinstance(text, str):
+            raise QueryError(
+                f"a meta-path is a text such as 'author-paper-author', got {one_line(repr(text))}", parameter="metapath"
+            )
         try:
             metapath = MetaPath.parse(self.schema, text)
         except MetaPathError as error:
@@ -313,12 +319,12 @@ class HIN:
         tables = {relation: table for relation, table in self.edge_tables.items() if relation not in changed}
         return HIN(self.schema, self.nodes, ChainMap(dict(changed), self.matrices), self.notes, tables)  # type: ignore[arg-type]
 
-    def row(self, node_type: str, query: Id) -> int:
+    def row(self, node_type: str, query: NodeRef) -> int:
         """Return the row of the node with this id or name."""
         row = self.nodes[node_type].look_up(query)
         return int(self.rows(node_type, [query])[0]) if row is None else row
 
-    def rows(self, node_type: str, queries: Sequence[Id]) -> Rows:
+    def rows(self, node_type: str, queries: Sequence[NodeRef]) -> Rows:
         """Return the row of each query, an id or a name of nodes of a type; the error says if it is of another type."""
         try:
             return self.nodes[node_type].find_many(queries)
@@ -375,7 +381,7 @@ class HIN:
         """Return the graph as dictionaries for `dgl.heterograph`, with weights, ids and names."""
         return to_dgl_dict(self)
 
-    def find_type(self, ids: Sequence[Id], what: str) -> str:
+    def find_type(self, ids: Sequence[NodeRef], what: str) -> str:
         """Find the one node type that has all these ids or names; `what` names them in errors."""
         fitting = self.types_with(ids, f"all nodes of {what}")
         if len(fitting) == 1:
@@ -386,7 +392,7 @@ class HIN:
             allowed=fitting,
         )
 
-    def types_with(self, ids: Sequence[Id], what: str) -> list[str]:
+    def types_with(self, ids: Sequence[NodeRef], what: str) -> list[str]:
         """Find the node types that have all these ids or names, at least one; `what` names them in the error.
 
         Case and accents only matter where some type has them as they are written.
@@ -406,7 +412,7 @@ class HIN:
         raise NodeError(f"no node type has {excerpt(what, 0)}: {listed(reasons, 2)}")
 
     def candidates(
-        self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()
+        self, node_type: str, *, among: Sequence[NodeRef] | None = None, where: str | Sequence[str] = ()
     ) -> Mask | None:
         """Mark the nodes that a filter leaves: given ids or names, and attribute conditions; None means all."""
         conditions = [where] if isinstance(where, str) else list(where or ())
@@ -417,6 +423,16 @@ class HIN:
         for condition in conditions:
             mask = mask & nodes.where(condition)
         return mask
+
+
+def check_graph(hin: object) -> None:
+    """Raise if something that is not a loaded graph, such as its path, was given for one."""
+    if not isinstance(hin, HIN):
+        load = f"neupath.load({hin!r})" if isinstance(hin, str | PurePath) else "neupath.load(…)"
+        raise QueryError(
+            f"‹hin› is {one_line(repr(hin))}, which is no loaded graph; give what {one_line(load)} returns",
+            parameter="hin",
+        )
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> str:

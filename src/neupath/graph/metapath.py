@@ -141,6 +141,21 @@ class Schema:
             f"{did_you_mean(word, self.node_types)}"
         )
 
+    def relation(self, text: str) -> Relation:
+        """Return the relation with a name that no other has, or with a full spelling.
+
+        >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"),))
+        >>> schema.relation("writes") == schema.relation("author -writes-> paper")
+        True
+        """
+        matches = [relation for relation in self.relations if text in (relation.name, str(relation))]
+        if len(matches) == 1:
+            return matches[0]
+        names = [str(relation) for relation in matches or self.relations]
+        if matches:
+            raise SchemaError(f"relation {excerpt(text, 0)!r} could be {' or '.join(names)}; write it in full")
+        raise SchemaError(f"no relation {excerpt(text, 0)!r} in this graph (it has {listed(names)})")
+
     def types_of_letter(self, letter: str) -> tuple[str, ...]:
         """Return the node types a letter can stand for in a path such as APVPA."""
         if letter.upper() in self.abbreviations:

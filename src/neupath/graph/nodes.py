@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,18 @@ if TYPE_CHECKING:
     from neupath.graph.conditions import Condition
 
 Id = str | int
+
+
+@runtime_checkable
+class HasId(Protocol):
+    """What carries the id of a node, such as a hit of a search or a match of `hin.find`."""
+
+    @property
+    def id(self) -> Id: ...
+
+
+NodeRef = Id | HasId
+"""How a caller names a node: by its id, an unambiguous name, or something that has the id."""
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
@@ -130,20 +142,21 @@ class Nodes:
         """Return what to show a person: the name, or else the id."""
         return self.name(row) or str(self.id(row))
 
-    def find(self, query: Id) -> int:
+    def find(self, query: NodeRef) -> int:
         """Return the row of the node with this id, or else with this name, or else with either but for case."""
         row = self.look_up(query)
         return int(self.find_many([query])[0]) if row is None else row
 
-    def find_many(self, queries: Sequence[Id], *, exact: bool = False) -> Rows:
+    def find_many(self, queries: Sequence[NodeRef], *, exact: bool = False) -> Rows:
         """Return the row of each query, an id or an unambiguous name; case and accents matter if `exact`."""
         known = [self.look_up(query) for query in queries]
         if None not in known:
             return np.array(known, dtype=np.int64)
-        for query in queries:
+        asked = [self._own_id(query) for query in queries]
+        for query in asked:
             if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
                 raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
-        keys = [self.as_id(query) for query in queries]
+        keys = [self.as_id(query) for query in asked]
         if self._ascending_ids is not None:
             rows = np.array([-1 if key is None else self._find_ascending(key) for key in keys], dtype=np.int64)
         elif len(keys) <= _FEW or "_row_of" in self.__dict__:
@@ -152,14 +165,22 @@ class Nodes:
             places = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
             rows = pc.fill_null(places, -1).to_numpy().astype(np.int64)
         for position in np.flatnonzero(rows < 0).tolist():
-            rows[position] = self._find_by_name(str(queries[position]), exact)
+            rows[position] = self._find_by_name(str(asked[position]), exact)
         return rows
 
-    def look_up(self, query: Id) -> int | None:
+    def _own_id(self, query: NodeRef) -> Id:
+        """Return the id that a query carries, or the query itself; raise if it is a match of another type."""
+        if isinstance(query, NodeMatch) and query.node_type != self.node_type:
+            raise NodeError(
+                f"{query.id!r} is a node of type {query.node_type}, and here one of type {self.node_type} is needed"
+            )
+        return id_of(query)
+
+    def look_up(self, query: NodeRef) -> int | None:
         """Return the row of an id or unambiguous name if these are hashed already; where it is None, ask `find`."""
         rows: dict[Id, int] | None = self.__dict__.get("_row_of")
         # a boolean is no id, though it equals one
-        return None if rows is None or type(query) not in (str, int) else rows.get(query)
+        return None if rows is None or type(query) not in (str, int) else rows.get(query)  # type: ignore[arg-type]
 
     def _hashes_pay(self) -> bool:
         """Count a scan; return whether there have been so many that hashing all ids and names takes less time."""
@@ -208,9 +229,9 @@ class Nodes:
         rows.update((name, row) for name, row in named.items() if row >= 0)
         return rows
 
-    def also_named(self, query: Id, row: int) -> list[int]:
+    def also_named(self, query: NodeRef, row: int) -> list[int]:
         """Return the other nodes whose name is the id by which a query was found."""
-        if self.names is None or str(self.id(row)) != str(query):
+        if self.names is None or not isinstance(query, str | int) or str(self.id(row)) != str(query):
             return []
         same = np.flatnonzero(pc.fill_null(pc.equal(self.names, str(query)), False))
         return [int(other) for other in same if other != row]
@@ -226,6 +247,8 @@ class Nodes:
         """Return the query as a string or an integer, as the ids are, or None if it cannot be one."""
         if pa.types.is_string(self.ids.type):
             return str(query)
+        if isinstance(query, float) and query.is_integer():  # as pandas gives integers of a column with gaps
+            query = int(query)
         if isinstance(query, bool) or (isinstance(query, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", query)):
             return None
         try:
@@ -268,7 +291,7 @@ class Nodes:
         error.query = query
         raise error
 
-    def among(self, ids: Sequence[Id]) -> Mask:
+    def among(self, ids: Sequence[NodeRef]) -> Mask:
         """Mark the nodes with the given ids or names; shape (number of nodes,)."""
         mask = np.zeros(len(self), dtype=np.bool_)
         mask[self.find_many([ids] if isinstance(ids, str) else list(ids))] = True
@@ -300,6 +323,15 @@ class Nodes:
 
         parsed = parse_condition(condition, self.column_names()) if isinstance(condition, str) else condition
         return parsed.mask(self)
+
+
+def id_of(node: NodeRef) -> Id:
+    """Return the id of a hit or a match, and an id as it is.
+
+    >>> id_of(NodeMatch("movie", "m1", "Heat", "name")), id_of("m1")
+    ('m1', 'm1')
+    """
+    return node.id if not isinstance(node, str | int) and isinstance(node, HasId) else node
 
 
 def one_line(text: object, most: int = 80) -> str:

@@ -17,7 +17,7 @@ import pyarrow.csv
 
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SourceError, SourceWarning, listed
-from neupath.graph.hin import HIN, Floats
+from neupath.graph.hin import HIN, Floats, check_graph
 from neupath.graph.nodes import Id, Rows
 from neupath.io.tables import TableFile
 
@@ -126,6 +126,7 @@ def read_pairs(
     >>> read_pairs(load("toy"), rated).scores.tolist()
     [1.0, 0.0]
     """
+    check_graph(hin)
     if isinstance(source, Pairs):
         return source
     pairs = _read_columns(source, examples)

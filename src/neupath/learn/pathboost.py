@@ -19,7 +19,7 @@ from neupath._runtime.files import write_text
 from neupath.engine.scorer import Scorer
 from neupath.errors import MissingExtraError, QueryError, SourceError, first_line
 from neupath.explain.explanation import explain
-from neupath.graph.hin import HIN, Floats
+from neupath.graph.hin import HIN, Floats, check_graph
 from neupath.graph.metapath import MetaPath, arrow
 from neupath.graph.nodes import Id, Rows
 from neupath.learn.attention import AttentionNode, AttentionPath
@@ -149,6 +149,7 @@ class PathBoost(Scorer):
         teacher, queries, protocol
             A fitted measure to draw labels from, instead of `pairs`, for which queries, and which labels.
         """
+        check_graph(hin)
         if (pairs is None) == (teacher is None):
             raise QueryError("give either labelled pairs or a teacher to draw labels from")
         if teacher is not None:

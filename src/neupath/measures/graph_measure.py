@@ -13,7 +13,7 @@ from neupath.engine.cache import cached, is_cached
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import Ranking, related
 from neupath.errors import QueryError
-from neupath.graph.hin import HIN, Csr, Floats, freeze
+from neupath.graph.hin import HIN, Csr, Floats, check_graph, freeze
 from neupath.graph.nodes import Mask, Rows
 
 _QUERIES_PER_BLOCK = 64
@@ -53,6 +53,7 @@ class GraphMeasure(Scorer):
         progress
             Takes the stage of a long preparation, how much of it is done, and how much there is.
         """
+        check_graph(hin)
         self.node_type_ = hin.schema.node_type(self.node_type)
         self.hin_ = hin
         self.rows_ = hin.numbering.rows(self.node_type_)

@@ -39,7 +39,7 @@ from neupath.engine.topk import (
     top_k_of_set,
 )
 from neupath.errors import GraphError
-from neupath.graph.hin import HIN, Csr, Floats, freeze
+from neupath.graph.hin import HIN, Csr, Floats, check_graph, freeze
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 
@@ -142,6 +142,7 @@ class PathMeasure(Scorer):
     def fit(self, hin: HIN) -> Self:
         if self.device == "cuda":
             gpu.cuda_device()  # raises if the machine has no GPU
+        check_graph(hin)
         self.hin_, self.metapath_ = hin, self._metapath_in(hin)
         self.factors_ = self._product(hin, self.metapath_)
         return self
@@ -161,7 +162,7 @@ class PathMeasure(Scorer):
     def _metapath_in(self, hin: HIN) -> MetaPath:
         metapath = self.metapath
         if not isinstance(metapath, MetaPath) or metapath.schema != hin.schema:
-            metapath = hin.metapath(str(metapath))
+            metapath = hin.metapath(str(metapath) if isinstance(metapath, MetaPath) else metapath)
         self.check(metapath)
         return metapath
 

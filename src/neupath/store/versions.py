@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neupath._runtime.disk_cache import DiskCache
 from neupath._runtime.files import locked
-from neupath.errors import GraphError, SourceError, WriteError, did_you_mean, listed
+from neupath.errors import GraphError, SchemaError, SourceError, WriteError, did_you_mean, listed
 from neupath.graph.edge_attributes import attribute_value, kind_of
 from neupath.graph.hin import HIN, Csr, Edges, Floats
 from neupath.graph.metapath import Relation, Schema
@@ -824,13 +824,10 @@ class Validator:
 
 def _find_relation(schema: Schema, text: str) -> Relation | str:
     """Return the relation with a name or full spelling, or a sentence that says why it is not found."""
-    matches = [relation for relation in schema.relations if text in (relation.name, str(relation))]
-    if len(matches) == 1:
-        return matches[0]
-    names = [str(relation) for relation in matches or schema.relations]
-    if matches:
-        return f"relation {_shown(text)} could be {' or '.join(names)}; write it in full"
-    return f"no relation {_shown(text)} in this graph (it has {listed(names)})"
+    try:
+        return schema.relation(text)
+    except SchemaError as error:
+        return str(error)
 
 
 def _is_weight(value: object) -> bool:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from neupath._runtime.files import write_whole
 from neupath.engine.scorer import Scorer
 from neupath.errors import NotEnoughMemoryError, QueryError, SchemaError, SourceError, first_line
-from neupath.graph.hin import HIN, Floats, digest_nodes
+from neupath.graph.hin import HIN, Floats, check_graph, digest_nodes
 from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Id, Rows
 from neupath.learn.labels import (
@@ -376,6 +376,7 @@ class PairModel(Model):
         processes
             How many processes share each batch. A script that uses several needs `if __name__ == "__main__":`.
         """
+        check_graph(hin)
         self.__dict__.pop("identity", None)
         types = join_types(node_type, query_type, target_type)
         labels = None if pairs is None else read_pairs(hin, pairs, types, examples=True)

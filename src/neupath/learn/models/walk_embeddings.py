@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from neupath.engine.products import adjacency
 from neupath.errors import MetaPathError, QueryError
-from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.hin import HIN, Csr, Floats, check_graph
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Rows
 from neupath.learn.models.flat_graph import Ints, edge_kinds, over_all_nodes
@@ -176,6 +176,7 @@ class Node2Vec(WalkEmbedding):
 
     def fit(self, hin: HIN) -> Self:
         """Draw the walks and learn the vectors."""
+        check_graph(hin)
         self.node_type_, self.hin_ = hin.schema.node_type(self.node_type), hin
         kinds, total = edge_kinds(hin.schema), hin.numbering.total
         matrices = (over_all_nodes(hin.matrix(link), link.source, link.target, hin.numbering) for link in kinds)
@@ -243,6 +244,7 @@ class MetaPath2Vec(WalkEmbedding):
 
     def fit(self, hin: HIN) -> Self:
         """Draw the walks and learn the vectors."""
+        check_graph(hin)
         metapath = hin.metapath(self.metapath)
         if metapath.source != metapath.target:
             raise MetaPathError(
