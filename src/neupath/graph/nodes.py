@@ -243,7 +243,7 @@ class Nodes:
         label = f"{self.id(row)!r}" + (f" ({name})" if name and name != self.id(row) else "")
         return label + (f" [{', '.join(facts)}]" if facts and name else "")
 
-    def as_id(self, query: Id) -> Id | None:
+    def as_id(self, query: Id | float) -> Id | None:
         """Return the query as a string or an integer, as the ids are, or None if it cannot be one."""
         if pa.types.is_string(self.ids.type):
             return str(query)
