@@ -252,7 +252,7 @@ class Nodes:
         if isinstance(query, bool) or (isinstance(query, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", query)):
             return None
         try:
-            value = int(query) if isinstance(query, str) else operator.index(query)
+            value = int(query) if isinstance(query, str) else operator.index(query)  # type: ignore[arg-type]
         except (TypeError, ValueError):
             return None
         return value if abs(value) < 2**63 else None
