@@ -120,6 +120,7 @@ def stories() -> list[tuple[str, str]]:
 @pytest.mark.slow
 def test_stories_print_what_is_shown(command: str, data: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEUPATH_DATA", str(data))
+    monkeypatch.setenv("COLUMNS", "80")
     result = run(*shlex.split(command))
     assert result.code == 0
     assert [line.rstrip() for line in result.out.splitlines()] == dict(stories())[command].splitlines()
