@@ -519,8 +519,8 @@ class LinkFilter:
         self.ends = source, target
 
     def grow(self, nodes: Mapping[str, Nodes]) -> None:
-        """Follow nodes that are new at the end of their types; a pinned one among them is known by its id."""
-        from neupath.graph.conditions import Selected
+        """Follow nodes that are new at the end of their types; raise if a pinned text may mean one of them."""
+        from neupath.graph.conditions import AddedNodes
 
         self._nodes = nodes
         filters = (self._link.source_filter, self._link.source), (self._link.target_filter, self._link.target)
@@ -529,7 +529,7 @@ class LinkFilter:
             if known is None or own is None or len(known) == len(nodes[node_type]):
                 ends.append(known)
             else:
-                new = Selected(nodes[node_type], slice(len(known), None), by_id=True)
+                new = AddedNodes(nodes[node_type], slice(len(known), None))
                 ends.append(np.concatenate([known, end_weights(own, new)]))
         self.ends = ends[0], ends[1]
 

@@ -274,6 +274,13 @@ class Nodes:
         mask[self.find_many([ids] if isinstance(ids, str) else list(ids))] = True
         return mask
 
+    def may_mean(self, query: Id, rows: slice) -> bool:
+        """Whether a query is the id or the name of any of some nodes, case and accents aside."""
+        names = None if self.names is None else self.names[rows]
+        some = Nodes(self.node_type, self.ids[rows], names, distinct=True)
+        is_one = some.as_id(query) in some._id_list or str(query) in some._name_list
+        return is_one or len(some.name_search.equal(str(query))) > 0
+
     # -- What conditions are about
     @property
     def title(self) -> str:
