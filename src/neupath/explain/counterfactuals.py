@@ -351,7 +351,7 @@ class _ChangeSearch:
 
         problem = self._problem
         results = np.zeros((len(candidates), 3))
-        size = max(1, min(1024, _WORK_AT_ONCE // self._work_of_all))
+        size = max(1, min(1024, _WORK_AT_ONCE // max(1, self._work_of_all)))
         for start in range(0, len(candidates), size):
             check_cancelled()
             if self._left <= 0:
@@ -396,7 +396,7 @@ class _ChangeSearch:
             part[np.lexsort((candidates[part], sign * results[part, 0], -sign * ranks[part]))] for part in (helps, more)
         ]
         work = sum(len(entries.rows) for entries in self._changes.entries.values()) + len(self._problem.right[0])
-        chosen = candidates[np.concatenate(order)[: min(limit, self._budget // _PROOF_SHARE // work)]]
+        chosen = candidates[np.concatenate(order)[: min(limit, self._budget // _PROOF_SHARE // max(1, work))]]
         return tuple(self._changed_set([int(element)]) for element in chosen)
 
     # -- Sets
