@@ -21,7 +21,7 @@ from neupath._runtime.disk_cache import DiskCache
 from neupath.errors import GraphError, MetaPathError, MissingExtraError, NodeError, QueryError, excerpt, listed
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
-from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows, one_line
+from neupath.graph.nodes import Id, Mask, NodeMatch, Nodes, Rows, in_lines, one_line
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]
@@ -180,7 +180,7 @@ class HIN:
         counts = [f"{node_type} {len(nodes):,}" for node_type, nodes in self.nodes.items()]
         names = ", ".join(counts[:6]) + (f" and {len(counts) - 6} more types" if len(counts) > 6 else "")
         count = len(self.schema.relations)
-        return f"<HIN: {names}; {count} relation{'s' * (count != 1)}>"
+        return in_lines(f"<HIN: {names}; {count} relation{'s' * (count != 1)}>")
 
     def _repr_html_(self) -> str:
         types = [

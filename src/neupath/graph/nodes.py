@@ -98,7 +98,7 @@ class Nodes:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        return f"<Nodes: {len(self):,} of type {self.node_type}>"
+        return f"<Nodes: {len(self):,} of type {one_line(self.node_type)}>"
 
     def id(self, row: int) -> Id:
         ids: list[Id] | None = self.__dict__.get("_id_list")
@@ -307,6 +307,11 @@ class Nodes:
 
         parsed = parse_condition(condition, self.column_names()) if isinstance(condition, str) else condition
         return parsed.mask(self)
+
+
+def in_lines(*lines: str) -> str:
+    """Return lines below each other that a terminal shows as they are, as the `repr` of a result."""
+    return "\n".join(one_line(line, len(line)) for line in lines)
 
 
 def one_line(text: object, most: int = 80) -> str:
