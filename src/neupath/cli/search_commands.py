@@ -1,7 +1,7 @@
 """info, paths, find, search, explain, relate and compare: what a graph holds, what is similar in it, and why."""
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -179,9 +179,8 @@ def paths(
         rows = [{"node_type": start, "metapath": text} for start, every in texts.items() for text in every]
         output.print_table(("node_type", "metapath"), rows)
     else:
-        for every in texts.values():
-            for text in every:
-                print_text(text)
+        for text in chain.from_iterable(texts.values()):
+            print_text(text)
     for start, every in metapaths.items():
         if len(every) > limit:
             note(f"only the first {limit:,} meta-paths from {start} are listed; raise --limit to see more")

@@ -352,7 +352,7 @@ def from_networkx(
     if type_key == "labels":  # Neo4j writes labels with a colon in front
         kinds = {node: kind.removeprefix(":") for node, kind in kinds.items()}
     # a label is usually only drawn; it may be the relation if the types, too, are in an unusual attribute
-    keys = _RELATION_KEYS if node_type or type_key == "type" else (*_RELATION_KEYS, "label")
+    keys: tuple[str, ...] = _RELATION_KEYS if node_type or type_key == "type" else (*_RELATION_KEYS, "label")
     keys = () if is_ours else keys
     name_key = relation or _find_key("relation", keys, [data for _, _, data in graph.edges(data=True)])
     by_key = relation is None and name_key == "relation" and not is_ours and _keys_are_relations(graph)

@@ -1,7 +1,6 @@
 """DWPC, the degree-weighted path count, over walks or over paths without repeated nodes."""
 
 from collections.abc import Sequence
-from numbers import Real
 from typing import ClassVar
 
 import numpy as np
@@ -51,7 +50,7 @@ class DWPC(PathMeasure):
 
     def __init__(self, metapath: str | MetaPath, damping: float = 0.4, *, device: str = "cpu") -> None:
         super().__init__(metapath, device=device)
-        if isinstance(damping, bool) or not isinstance(damping, Real) or not 0 <= damping <= 1:
+        if isinstance(damping, bool) or not isinstance(damping, int | float | np.number) or not 0 <= damping <= 1:
             raise QueryError(
                 f"damping is {damping!r}; give a number from 0 (hubs count in full) to 1", parameter="damping"
             )
