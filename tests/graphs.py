@@ -1,12 +1,15 @@
 """Small graphs that tests share: random ones with every kind of relation, and a shop."""
 
+import json
+import unicodedata
 from datetime import date, datetime
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from neupath import HIN, Edges, MetaPath, Nodes, Relation, enumerate_metapaths
+from neupath import HIN, Edges, MetaPath, Nodes, Relation, enumerate_metapaths, load
 
 RELATIONS = (
     Relation("a", "r", "b"),
@@ -93,3 +96,35 @@ def library_graph() -> HIN:
     )  # fmt: skip
     cites = Edges(Relation("paper", "cites", "paper"), np.array([1, 2]), np.array([0, 0]))
     return HIN.build([authors, papers], [writes, cites])
+
+
+STEER = "\x1bc\x07\x1bM\x9b31m\x7f\r\u202e\u2028"
+"""What clears a terminal, rings its bell, moves its cursor, colours its text and turns its lines around."""
+
+
+def steering_graph(folder: Path) -> HIN:
+    """Films and users in a graph.json whose types, relations, attributes, ids and names could steer a terminal."""
+    film, user = f"film{STEER}f", f"user{STEER}u"
+    content = {
+        "nodes": [
+            {"id": f"f{number}{STEER}", "type": film, "name": f"film {number}{STEER}", f"at{STEER}tr": f"v{STEER}"}
+            for number in range(3)
+        ]
+        + [{"id": f"u{number}", "type": user, "name": f"user {number}{STEER}"} for number in range(4)],
+        "links": [
+            {
+                "source": f"u{number}",
+                "target": f"f{number % 3}{STEER}",
+                "relation": f"likes{STEER}l",
+                f"on{STEER}e": "x",
+            }
+            for number in (0, 1, 2, 3)
+        ],
+    }
+    (folder / "graph.json").write_text(json.dumps(content))
+    return load(folder / "graph.json")
+
+
+def steering(text: str) -> set[str]:
+    """The characters of an output that a terminal would act on; a line may end."""
+    return {each for each in text if unicodedata.category(each)[0] == "C" or each in "\u2028\u2029"} - {"\n"}

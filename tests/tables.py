@@ -21,6 +21,13 @@ def shape(hin: HIN) -> dict[str, int]:
     return {str(relation): int(matrix.nnz) for relation, matrix in hin.matrices.items()}
 
 
+HOSTILE_TEXTS = (
+    "\U0001f600", "\U0001d465", "\x7f", "\x85", "\u2028", "\u202e", "\ufeff", "\x1b[31m", "\x00", "a\nb", "a\tb",
+    'say "hi"', "it's", "back\\slash", "a=b", "a.b", "a-b", "[x]", "{x}", "#", "  padded  ", "é", "e\u0301", "id",
+    "name", "type", "source", "target", "weight", "../up",
+)  # fmt: skip
+"""Names that a file, a terminal or a notation might change."""
+
 MOVIES = "movie_id\ttitle\tyear\n1\tAvatar\t2009\n2\tHeat\t\n3\tUp\t2009\n"
 CAST = "movie_id\tactor_id\tbilling\n1\t7\t1\n1\t8\t2\n2\t8\t1\n"
 FREEBASE = "/m/1\t/film/actor\t/m/2\n/m/3\t/film/actor\t/m/2\n/m/2\t/film/genre\t/m/4\n"

@@ -2,12 +2,14 @@
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
 import neupath as npth
 from neupath import HIN
 from neupath.errors import MissingExtraError, QueryError
+from tests.graphs import steering, steering_graph
 from tests.service.conftest import hostile_graph
 
 
@@ -120,3 +122,19 @@ def test_scikit_learn_clones_scorers(toy: HIN) -> None:
     assert copied.set_params(damping=0.5).damping == 0.5
     with pytest.raises(QueryError, match="DWPC has no parameter 'dampin'.*did you mean 'damping'"):
         copied.set_params(dampin=0.5)
+
+
+def test_reprs_do_not_steer_a_terminal(tmp_path: Path) -> None:
+    graph = steering_graph(tmp_path)
+    _, user = graph.schema.node_types
+    path = next(iter(npth.enumerate_metapaths(graph.schema, user, 2, symmetric=True)))
+    fitted = npth.PathSim(path).fit(graph)
+    results = [
+        graph, *graph.nodes.values(), graph.schema, path, fitted, fitted.top_k("u0"), graph.find("film"),
+        npth.explain(graph, path, "u0", "u3"), npth.relate(graph, "u0", "u3"), npth.what_if(graph, path, "u0", "u3"),
+        npth.compare([fitted, npth.JoinSim(path).fit(graph)], "u0"),
+        npth.infer(graph, [("u0", "u3", 1.0), ("u0", "u1", 0.0), ("u1", "u2", 0.0)]),
+        npth.explain_set(graph, path, ["u0", "u1"], "u3"),
+    ]  # fmt: skip
+    for result in results:
+        assert not steering(repr(result)), type(result)

@@ -17,7 +17,10 @@ import typer
 import neupath
 from neupath.cli import app, main, program
 from neupath.cli.program import spell_parameter
+from neupath.cli.terminal import OutputConsole
+from neupath.store import write_store
 from tests.command_line import Run
+from tests.graphs import STEER, steering, steering_graph
 
 
 def commands(program: Any) -> Iterator[Any]:
@@ -275,3 +278,55 @@ def test_ties_beyond_the_last_hit_are_said(run: Run, tied: Path) -> None:
 )
 def test_ties_are_counted_as_the_search_ranks(run: Run, tied: Path, options: tuple[str, ...], ties: int) -> None:
     assert run("search", tied, "-p", "user-tag-user", *options, "--json").json["ties"] == ties
+
+
+def test_no_command_prints_what_steers_a_terminal(run: Run, tmp_path: Path) -> None:
+    graph = steering_graph(tmp_path)
+    film, user = graph.schema.node_types
+    path = str(next(iter(neupath.enumerate_metapaths(graph.schema, user, 2, symmetric=True))))
+    store, source = write_store(graph, tmp_path / "g.store"), tmp_path / "graph.json"
+    (tmp_path / "pairs.csv").write_text("query,target,score\nu0,u3,1\nu0,u1,0\nu1,u2,0\nu3,u0,1\n")
+    commands: list[list[object]] = [
+        ["info", source], ["info", store], ["paths", source], ["paths", source, user],
+        ["paths", source, film, "--limit", "1"],
+        ["find", source, "film"], ["find", source, "zzzzzzz"], ["search", source, "u0", "-p", path],
+        ["search", source, f"user 0{STEER}", "-p", path, "--explain"], ["search", source, "u0", "u1", "-p", path],
+        ["search", source, "u0", "-m", "ppr"], ["search", source, "nobody", "-p", path], ["search", source, "u0"],
+        ["search", source, "u0", "-p", f"{user}-nothing"], ["search", source, "u0", "-p", path, "--where", "a = 1"],
+        ["explain", source, "u0", "u3", "-p", path], ["explain", source, "u0", "u1", "-p", path],
+        ["compare", source, "u0", "-p", path, "-m", "pathsim", "-m", "joinsim"], ["relate", source, "u0", "u3"],
+        ["relate", source, "u0", f"f0{STEER}"], ["whatif", source, "u0", "u3", "-p", path],
+        ["whatif", source, "u0", "u1", "-p", path, "--add", film], ["infer", source, tmp_path / "pairs.csv"],
+        ["join", source, "-p", path, "--out", tmp_path / "pairs.parquet"], ["check", store],
+        ["init", source, "--yes", "--out", tmp_path / "graph.toml"], ["export", store, "--to", tmp_path / "exported"],
+        ["info", tmp_path / "exported"], ["init", tmp_path / "exported", "--yes", "--out", tmp_path / "other.toml"],
+        ["import", source, "--to", tmp_path / "again.store"],
+    ]  # fmt: skip
+    worked = set()
+    for command in commands:
+        result = run(*command)
+        assert not steering(result.out + result.err), command
+        assert "Traceback" not in result.err, command
+        if result.code == 0:
+            worked.add(command[0])
+    assert worked == {command[0] for command in commands}
+
+
+def test_json_escapes_what_steers_a_terminal_and_keeps_its_meaning(run: Run, tmp_path: Path) -> None:
+    graph = steering_graph(tmp_path)
+    film, user = graph.schema.node_types
+    source = tmp_path / "graph.json"
+    commands = ["info", source], ["paths", source], ["find", source, "film"], ["search", source, "u0", "-m", "ppr"]
+    results = [run(*command, "--json") for command in commands]
+    assert not any(steering(result.out) for result in results)
+    assert set(results[1].json) == {film, user}
+    assert [hit["name"] for hit in results[3].json["hits"]] == [f"user 3{STEER}"]
+
+
+def test_styles_reach_a_terminal_and_texts_cannot_add_any(capsys: pytest.CaptureFixture[str]) -> None:
+    console = OutputConsole(force_terminal=True, color_system="standard", width=80, legacy_windows=False)
+    console.print(f"plain {STEER}", style="bold", markup=False, highlight=False)
+    out = capsys.readouterr().out
+    assert out.startswith("\x1b[1m")
+    assert out.count("\x1b") == 2
+    assert not steering(out.replace("\x1b[1m", "").replace("\x1b[0m", ""))

@@ -100,6 +100,57 @@ def test_no_smaller_set_is_found_by_trying_all(question: tuple[HIN, str, str, st
     assert answer.smallest.rank is None or answer.smallest.rank > k
 
 
+def with_empty_relations(seed: int) -> HIN:
+    """Two relations from a to b, one from b to c and one among b, each with no edges or a few."""
+    rng = np.random.default_rng(seed)
+    sizes = {"a": 3, "b": int(rng.integers(0, 3)), "c": int(rng.integers(0, 2))}
+    edges = []
+    for relation in (
+        Relation("a", "r", "b"), Relation("a", "s", "b"), Relation("b", "t", "c"),
+        Relation("b", "near", "b", directed=False),
+    ):  # fmt: skip
+        most = sizes[relation.source] * sizes[relation.target]
+        places = rng.choice(most, int(rng.integers(0, most + 1)), replace=False) if most and rng.random() < 0.5 else []
+        ends = np.divmod(np.array(places, dtype=np.int64), max(1, sizes[relation.target]))
+        edges.append(Edges(relation, *ends))
+    return HIN.build([Nodes(t, pa.array([f"{t}{i}" for i in range(n)], pa.string())) for t, n in sizes.items()], edges)
+
+
+@pytest.mark.slow
+@settings(max_examples=20)
+@given(seed=st.integers(0, 2**32), measure=st.sampled_from(sorted(PATHS)))
+def test_relations_without_edges_have_an_answer(seed: int, measure: str) -> None:
+    hin = with_empty_relations(seed)
+    for path in {"a -s-> b <-s- a", *PATHS[measure]}:
+        for change in ({}, {"remove": "edges"}, {"remove": "b"}, {"add": "edges"}, {"add": "b"}):
+            answer = what_if(hin, path, "a0", "a1", measure=measure, k=1, **change)
+            assert answer.smallest is not None or answer.reason
+            for found in (*answer.singles, *([answer.smallest] if answer.smallest else [])):
+                assert (found.rank, found.score) != (answer.rank, answer.score)
+            if answer.change == "remove" and answer.rank == 1:
+                size = smallest_by_trying_all(hin, measure, path, answer.by, 0, 1, 1)
+                assert size is None or (answer.smallest is not None and len(answer.smallest.elements) == size)
+
+
+def test_edges_are_added_to_relations_that_have_none() -> None:
+    none = np.zeros(0, dtype=np.int64)
+    nodes = [Nodes("author", pa.array(["x", "y"])), Nodes("paper", pa.array(["p"]))]
+    empty = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), none, none)])
+    answer = what_if(empty, "APA", "x", "y")
+    assert (answer.change, answer.rank, answer.smallest) == ("add", None, None)
+    assert answer.reason
+    by_paper = what_if(empty, "APA", "x", "y", add="paper").smallest
+    assert by_paper is not None
+    assert (str(by_paper.elements[0]), by_paper.rank) == ("new paper 1 with y, x", 1)
+    writes, reads = np.array([0, 1]), Relation("author", "reads", "paper")
+    both = HIN.build(
+        nodes, [Edges(reads, none, none), Edges(Relation("author", "writes", "paper"), writes, 0 * writes)]
+    )
+    removed = what_if(both, "APA", "x", "y").smallest
+    assert removed is not None
+    assert [str(edge) for edge in removed.elements] == ["x -writes- p"]
+
+
 def authors() -> HIN:
     """Ann shares two papers with Bob and one with Cid; Dan wrote a paper at the same venue as she."""
     nodes = [

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 import neupath as npth
 from neupath import HIN, NeuPathError
 from tests.graphs import hins
-from tests.tables import shape
+from tests.tables import HOSTILE_TEXTS, shape
 
 nx = pytest.importorskip("networkx")
 
@@ -174,11 +174,84 @@ def test_networkx_round_trip(hin: HIN) -> None:
             assert (reloaded.matrices[relation] != matrix).nnz == 0
 
 
+ATTRIBUTE_NAMES = [
+    *HOSTILE_TEXTS, "key", "keys", "label", "title", "kind", "predicate", "edge_type", "edge_index", "edge_weight",
+    "edge_attr", "relation", "directed", "u_for_edge", "v_for_edge", "node_for_adding", "attr", "self", "num_nodes",
+    "ids", "names", "ptr", "batch", "_store", "__class__", "adj_t", "node_type", "labels", "bipartite", "timestamp",
+]  # fmt: skip
+
+
+def with_attributes(name: str, *, of_nodes: bool) -> HIN:
+    """Two types and parallel edges, with attributes of this name of many kinds."""
+    node_values, edge_values = [{}, {}], [{}, {}]
+    if of_nodes:
+        node_values = [{name: pa.array([1, 2**63], pa.uint64()), f"{name}2": ["x", None]}, {name: [0.5]}]
+    elif name != "weight":  # no attribute of edges is called so
+        edge_values = [
+            {name: ["k", "k", "k"], f"{name}2": [1600000000, 1600000001, 1600000002]}, {name: [7, 9, 2**60 + 1]},
+        ]  # fmt: skip
+    nodes = [
+        npth.Nodes("user", pa.array(["u", "v"]), attributes=pa.table(node_values[0])),
+        npth.Nodes("item", pa.array([5]), attributes=pa.table(node_values[1])),
+    ]
+    ends = np.array([0, 0, 1]), np.array([0, 0, 0])
+    relations = npth.Relation("user", "buys", "item"), npth.Relation("user", "knows", "user", directed=False)
+    weights = np.array([2.0, 3.0, 1.0])
+    return HIN.build(
+        nodes, [npth.Edges(r, *ends, weights, pa.table(v)) for r, v in zip(relations, edge_values, strict=True)]
+    )
+
+
+def refused_or_read_back(write, hin: HIN, name: str) -> HIN | None:
+    try:
+        written = write(hin)
+    except NeuPathError as error:
+        assert f"the attribute {name!r} of " in str(error)
+        return None
+    return npth.load(written)
+
+
+@pytest.mark.parametrize("of_nodes", [True, False])
+@pytest.mark.parametrize("name", ATTRIBUTE_NAMES)
+def test_networkx_attributes_of_any_name_come_back_or_are_refused(name: str, of_nodes: bool) -> None:
+    hin = with_attributes(name, of_nodes=of_nodes)
+    again = refused_or_read_back(npth.to_networkx, hin, name)
+    if again is None:
+        assert name in (("id", "name", "type") if of_nodes else ("relation", "directed"))
+        return
+    assert again.schema == hin.schema
+    for node_type, nodes in hin.nodes.items():
+        assert again.nodes[node_type].ids == nodes.ids
+        assert again.nodes[node_type].names is None
+        assert again.nodes[node_type].attributes.to_pydict() == nodes.attributes.to_pydict()
+    for relation, matrix in hin.matrices.items():
+        assert (again.matrices[relation] != matrix).nnz == 0
+        if relation in hin.edge_tables:
+            ours, theirs = hin.edge_tables[relation], again.edge_tables[relation]
+            assert theirs.attributes.to_pydict() == ours.attributes.to_pydict()
+            assert np.asarray(theirs.weights).tolist() == np.asarray(ours.weights).tolist()
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.*:UserWarning")
 class TestHeteroData:
     @pytest.fixture(autouse=True)
     def _needs_pyg(self) -> None:
         pytest.importorskip("torch_geometric")
+
+    @pytest.mark.parametrize("name", ATTRIBUTE_NAMES)
+    def test_attributes_of_any_name_come_back_or_are_refused(self, name: str) -> None:
+        hin = with_attributes(name, of_nodes=False)
+        again = refused_or_read_back(npth.to_pyg, hin, name)
+        if again is None:
+            assert name in ("edge_index", "edge_weight")
+            return
+        for relation, matrix in hin.matrices.items():
+            one_way = npth.Relation(relation.source, relation.name, relation.target)
+            np.testing.assert_array_equal(again.matrices[one_way].toarray(), matrix.toarray())
+            if relation.directed and relation in hin.edge_tables:
+                ours, theirs = hin.edge_tables[relation].attributes, again.edge_tables[one_way].attributes
+                assert theirs.column_names == ours.column_names
+                assert theirs[name].to_pylist() == ours[name].to_pylist()
 
     @settings(max_examples=20)
     @given(hin=hins())

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 import neupath as npth
 from neupath import HIN, NeuPathError, Relation
 from tests.graphs import hins
-from tests.tables import BAD_FOLDERS, CAST, MOVIES, shape, write
+from tests.tables import BAD_FOLDERS, CAST, HOSTILE_TEXTS, MOVIES, shape, write
 
 
 def test_one_file_per_relation_with_node_files(tmp_path: Path) -> None:
@@ -256,6 +256,37 @@ def test_writing_keeps_names_attributes_and_never_overwrites(tmp_path: Path) -> 
     assert reloaded.nodes["movie"].names == hin.nodes["movie"].names
     with pytest.raises(NeuPathError, match="exists already; give a new folder"):
         npth.write_folder(hin, folder)
+
+
+@pytest.mark.parametrize("text", HOSTILE_TEXTS)
+def test_writing_keeps_names_of_any_characters(tmp_path: Path, text: str) -> None:
+    first, second = f"a{text}a", f"b{text}b"
+    own = "weigh" if text == "weight" else text  # edges have no attribute of that name
+    nodes = [
+        npth.Nodes(
+            first,
+            pa.array([text, "x"]),
+            pa.array([f"n{text}", None]),
+            pa.table({text: [1, 2], f"{text}2": ["p", text]}),
+        ),
+        npth.Nodes(second, pa.array([7, 8])),
+    ]
+    relations = Relation(first, f"q{text}q", second), Relation(first, f"r{text}r", first, directed=False)
+    ends = np.array([0, 1]), np.array([1, 0])
+    edges = [
+        npth.Edges(relations[0], *ends, np.array([2.0, 3.0]), pa.table({own: [5, 6]})),
+        npth.Edges(relations[1], *ends),
+    ]
+    hin = HIN.build(nodes, edges)
+    again = npth.load(npth.write_folder(hin, tmp_path / "saved"))
+    assert again.schema == hin.schema
+    assert again.nodes[first].attributes.to_pydict() == hin.nodes[first].attributes.to_pydict()
+    for node_type in (first, second):
+        assert again.nodes[node_type].ids.to_pylist() == hin.nodes[node_type].ids.to_pylist()
+    assert again.nodes[first].names.to_pylist() == [f"n{text}", None]
+    assert again.edge_tables[relations[0]].attributes.to_pydict() == {own: [5, 6]}
+    for relation in relations:
+        assert (again.matrices[relation] != hin.matrices[relation]).nnz == 0
 
 
 @pytest.mark.parametrize("case", list(BAD_FOLDERS))

@@ -1,5 +1,7 @@
 """Measures over meta-paths with conditions follow a live graph as if they were fitted from scratch."""
 
+from contextlib import suppress
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -85,3 +87,104 @@ def test_a_pinned_node_that_is_removed_stops_nothing(tmp_path) -> None:
         with pytest.raises(NeuPathError, match="at character 11: no film with the id or name 'Up'"):
             live.view().scorer(pinned)
         assert live.view().scorer(year).top_k("u")[0].score == pytest.approx(2 * 21 / (26 + 17))
+
+
+def _cinema() -> HIN:
+    """Three users of two films; what a pinned node means depends on ids, names and their spelling."""
+    users, films = (
+        Nodes("user", pa.array(["u", "v", "w"])),
+        Nodes("film", pa.array(["f1", "f2"]), pa.array(["Heat", "Up"])),
+    )
+    return HIN.build(
+        [users, films], [npth.Edges(Relation("user", "sees", "film"), np.array([0, 1, 1]), np.array([0, 0, 1]))]
+    )
+
+
+def _scores_or_refusal(make, hin: HIN):
+    try:
+        return make().score_rows(np.arange(hin.num_nodes("user"))).tolist()
+    except NeuPathError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize(
+    ("pin", "node"),
+    [
+        ("Heat", Node("film", "Heat", "Other")),  # an id goes before a name
+        ("Heat", Node("film", "f3", "Heat")),  # a name that two nodes have is refused
+        ("heat", Node("film", "f3", "heat")),  # the same spelling goes before another case
+        ("heat", Node("film", "heat", "Other")),
+        ("heat", Node("film", "f3", "HEAT")),
+        ("f1", Node("film", "f3", "f1")),  # an id stays what it is
+    ],
+)
+def test_a_new_node_that_a_pin_may_mean_is_read_as_from_scratch(tmp_path, pin: str, node: Node) -> None:
+    measure = npth.PathCount(f"user-film{{{pin}}}-user")
+    with LiveStore(write_store(_cinema(), tmp_path / "cinema.store"), compaction_share=float("inf")) as live:
+        live.attach(measure)
+        live.update(Update([Edge("sees", user, node.id) for user in "vw"], add_nodes=[node]))
+        view = live.view()
+        kept = live.view(as_of=0)
+        ours = _scores_or_refusal(lambda: view.scorer(measure), view.hin)
+        assert _scores_or_refusal(lambda: kept.scorer(measure), kept.hin)[0] == [1.0, 1.0, 0.0]
+    again = npth.load(tmp_path / "cinema.store")
+    assert ours == _scores_or_refusal(lambda: measure.fit(again), again)
+
+
+def _attach(live: LiveStore, measure: npth.PathCount) -> None:
+    with suppress(NeuPathError):  # what it pins may not be there, or be ambiguous
+        live.attach(measure)
+
+
+_TEXTS = ("Heat", "heat", "HÉAT", "Up", "up", "f1", "f2")
+
+
+@pytest.mark.slow
+@settings(max_examples=15)
+@given(seed=st.integers(0, 2**32))
+def test_pinned_paths_follow_every_update_as_from_scratch(tmp_path_factory, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pins = [str(pin) for pin in rng.choice(_TEXTS, 3)]
+    paths = [f"user-film{{{pin}}}-user" for pin in pins]
+    paths += [f"user-film{{{pins[0]}, {pins[1]}}}-user", f"user-film{{{pins[2]}}}-user-film{{{pins[0]}}}-user"]
+    measures = [npth.PathCount(path) for path in paths]
+    folder = tmp_path_factory.mktemp("live") / "cinema.store"
+    with LiveStore(write_store(_cinema(), folder), compaction_share=float("inf")) as live:
+        for number in range(8):
+            view = live.view()
+            hin = rebuilt(view.hin)
+            for measure in measures:
+                if number % 2 == 0:
+                    _attach(live, measure)
+                expected = _scores_or_refusal(lambda measure=measure, hin=hin: measure.fit(hin), hin)
+                assert _scores_or_refusal(lambda measure=measure, view=view: view.scorer(measure), hin) == expected
+            live.update(_random_update(rng, view.hin))
+        hin = live.view().hin
+        newest = [_scores_or_refusal(lambda measure=measure: live.view().scorer(measure), hin) for measure in measures]
+    again = npth.load(folder)
+    assert newest == [_scores_or_refusal(lambda measure=measure: measure.fit(again), again) for measure in measures]
+
+
+def _random_update(rng: np.random.Generator, hin: HIN) -> Update:
+    """Remove a film with its edges, or add one with an edge or two, under texts that also pin."""
+    films = hin.nodes["film"]
+    ids = films.ids.to_pylist()
+    free = [text for text in (*_TEXTS, "f3", "f4") if text not in ids]
+    if len(ids) > 1 and (not free or rng.random() < 0.3):
+        gone = int(rng.integers(len(ids)))
+        (matrix,) = hin.matrices.values()
+        users = [str(hin.nodes["user"].ids[int(row)]) for row in np.flatnonzero(matrix.toarray()[:, gone])]
+        return Update(remove_edges=[Edge("sees", u, ids[gone]) for u in users], remove_nodes=[Node("film", ids[gone])])
+    new = str(rng.choice(free))
+    name = None if rng.random() < 0.3 else str(rng.choice(_TEXTS))
+    users = rng.choice(["u", "v", "w"], int(rng.integers(1, 3)), replace=False)
+    return Update([Edge("sees", str(user), new) for user in users], add_nodes=[Node("film", new, name)])
+
+
+def test_a_new_node_without_a_weight_stops_nothing() -> None:
+    live = LiveGraph(_shop())
+    measure = npth.PathSim("user-film[weight: 1 / (year - 2000)]-user")
+    live.attach(measure)
+    live.update(Update([Edge("rates", "u", "h")], add_nodes=[Node("film", "h", "New", {"year": 2000})]))
+    with pytest.raises(NeuPathError, match="is inf for"):
+        live.view().scorer(measure)

@@ -15,6 +15,7 @@ from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.errors import GraphError, QueryError
 from neupath.measures import (
     GRAPH_MEASURES,
+    MEASURES,
     PPR,
     RWR,
     SCAN,
@@ -490,6 +491,55 @@ def test_by_name() -> None:
 def test_bad_settings(make, message: str) -> None:
     with pytest.raises(QueryError, match=message):
         make()
+
+
+SETTINGS = [
+    (name, setting) for name, measure in [*MEASURES.items(), *GRAPH_MEASURES.items()] for setting in measure.settings
+]
+EXTREMES = (
+    "nan", "inf", "-inf", "-1", "-0.0", "0", "1", "2", "7", "0.5", "1e308", "5e-324", "1e-300", "1e-13", "1e-9", "1e5",
+    "0.9999999999999999", "true", "false", "abc", "", "0x10", str(2**63), "9" * 400, "9" * 5000, "-" + "9" * 400,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "setting"), SETTINGS)
+@pytest.mark.parametrize("is_small", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_every_setting_is_taken_or_refused_in_a_sentence(
+    name: str, setting: str, is_small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hin = random_graph(20, 40)
+    if not is_small:
+        estimating(monkeypatch)
+    for value in EXTREMES:
+        text = f"{name}:{setting}={value}"
+        try:
+            measure = graph_measure_named(text, "a") if name in GRAPH_MEASURES else measure_named(text, "a-b-a")
+            scores = measure.fit(hin).score_rows(np.arange(20))
+        except QueryError as error:
+            assert setting in str(error), text
+            assert "\n" not in str(error), text
+            assert len(str(error)) < 700, text
+        else:
+            assert np.isfinite(scores).all(), text
+            assert measure.params()[setting] == float(value), text
+
+
+def test_settings_in_a_text_mean_what_they_mean_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    hin = random_graph(60, 120)
+    estimating(monkeypatch)
+    for measure in (SimRank, CommuteTime):
+        expected = every_score(measure("a", seed=3, tolerance=0.02), hin)
+        by_text = graph_measure_named(f"{measure.name}:seed=3,tolerance=0.02", "a")
+        np.testing.assert_array_equal(every_score(by_text, hin), expected)
+        assert by_text.params() == measure("a", seed=3, tolerance=0.02).params()
+
+
+@pytest.mark.parametrize(("name", "setting"), SETTINGS)
+def test_values_that_are_no_numbers_are_refused(name: str, setting: str) -> None:
+    kind, over = (GRAPH_MEASURES[name], "a") if name in GRAPH_MEASURES else (MEASURES[name], "a-b-a")
+    for value in ("0.5", None, True, 10**400, 1 + 2j, [1]):
+        with pytest.raises(QueryError, match=setting):
+            kind(over, **{setting: value})
 
 
 @pytest.mark.parametrize("name", list(GRAPH_MEASURES))

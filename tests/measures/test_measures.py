@@ -225,7 +225,7 @@ def test_jaccard_ranks_as_pathsim(case: tuple[HIN, MetaPath]) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("tversky:alpha=-1", "‹alpha› is -1.0; give a number from 0 to 1000"),
+        ("tversky:alpha=-1", "‹alpha› is -1; give a number from 0 to 1000"),
         ("tversky:alpha=inf", "‹alpha› is inf; give a number from 0 to 1000"),
         ("tversky:alpha=0,beta=0", "‹alpha› and ‹beta› are 0, so that all related nodes score 1; raise one"),
         ("tversky:alpha=3,beta=0", "‹alpha› 3 and ‹beta› 0 are so far apart that a denominator can be 0; "

@@ -5,7 +5,7 @@ import json
 import re
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import numpy as np
 import pyarrow as pa
@@ -151,6 +151,31 @@ def test_errors_are_those_of_the_command_line(
     _, message = cli(capsys, "search", "toy", *arguments)
     response = running.get(f"/api/graphs/toy/search?{words}")
     assert (response.status_code, response.json()) == (status, {"error": message.removeprefix("error: ")})
+
+
+@pytest.mark.parametrize(
+    "measure",
+    ["ppr:damping=5e-324", "ppr:damping=nan", "rwr:tolerance=inf", "simrank:seed=1.5", "simrank:seed=-1",
+     "simrank:decay=0.9999999999999999", "commutetime:tolerance=1e-300", "commutetime:seed=true", "simrank:seed=x",
+     f"simrank:seed={10**30}", "simrank:seed="],
+)  # fmt: skip
+def test_settings_out_of_range_are_refused_as_on_the_command_line(
+    running: Running, capsys: pytest.CaptureFixture[str], measure: str
+) -> None:
+    _, message = cli(capsys, "search", "toy", "Mike", "--measure", measure)
+    assert message.startswith(f"error: {measure.partition(':')[2].partition('=')[0]} ")
+    response = running.get(f"/api/graphs/toy/search?{urlencode({'query': 'Mike', 'measure': measure})}")
+    assert (response.status_code, response.json()) == (422, {"error": message.removeprefix("error: ")})
+
+
+def test_a_seed_is_given_with_the_measure(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
+    printed, _ = cli(capsys, "search", "toy", "Mike", "--measure", "simrank:seed=1", "--json")
+    hits = running.get("/api/graphs/toy/search?query=Mike&measure=simrank:seed=1").json()["hits"]
+    assert (
+        hits
+        == json.loads(printed)["hits"]
+        == running.get("/api/graphs/toy/search?query=Mike&measure=simrank").json()["hits"]
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import errno
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pyarrow as pa
 import pytest
@@ -105,6 +106,67 @@ def test_explanations_use_the_newest_version(live: Running) -> None:
     assert live.post(f"{GRAPH}/explain", both | {"as_of": 0}).json()["score"] == 0.0
     searched = live.post(f"{GRAPH}/search", {"queries": ["Mike"], "combination": parts}).json()[0]
     assert (searched["version"], searched["hits"][0]["id"]) == (1, "Jim")
+
+
+def test_an_earlier_version_is_asked_for_nodes_that_it_alone_has(live: Running) -> None:
+    path = "author-paper{Mike-VLDB-3, Mike-SIGMOD-1}-author"
+    paper = {"node_type": "paper", "id": "Mike-VLDB-3"}
+    edges = [("writes", "Mike", "Mike-VLDB-3"), ("appears_at", "Mike-VLDB-3", "VLDB")]
+    gone = [dict(zip(("relation", "source", "target"), edge, strict=True)) for edge in edges]
+    assert live.post(f"{GRAPH}/updates", {"remove_edges": gone, "remove_nodes": [paper]}).json()["version"] == 1
+    past, pair = {"as_of": "0", "metapath": path}, {"query": "Mike", "target": "Mike"}
+    parts = [{"measure": "pathsim", "metapath": path, "weight": 1.0}]
+    one, many = pair | past, {"queries": ["Mike"], "include_query": True, "as_of": 0}
+    searches = [
+        live.get(f"{GRAPH}/search?{urlencode(past | {'query': 'Mike', 'include_query': 'true'})}"),
+        live.post(f"{GRAPH}/search", many | {"metapath": path}),
+        live.post(f"{GRAPH}/search", many | {"metapath": path, "together": True}),
+        live.post(f"{GRAPH}/search", many | {"combination": parts}),
+    ]
+    for answer in searches:
+        content = answer.json()
+        (result,) = content if isinstance(content, list) else [content]
+        assert (result["version"], [hit["score"] for hit in result["hits"]]) == (0, [1.0])
+    unless = live.post(f"{GRAPH}/search", many | {"metapath": "APA", "unless": [path]}).json()[0]
+    assert (unless["version"], unless["hits"]) == (0, [])
+    explanations = [
+        live.get(f"{GRAPH}/explain?{urlencode(one)}"),
+        live.post(f"{GRAPH}/explain", pair | {"combination": parts, "as_of": 0}),
+        live.post(f"{GRAPH}/explain", {"queries": ["Mike"], "target": "Mike", "metapath": path, "as_of": 0}),
+    ]
+    assert [(answer.json()["version"], answer.json()["score"]) for answer in explanations] == [(0, 1.0)] * 3
+    removed = {"query": "Mike-VLDB-3", "as_of": "0"}
+    related = live.get(f"{GRAPH}/relate?{urlencode(removed | {'target': 'Mike-SIGMOD-1'})}").json()
+    assert related["version"] == 0
+    walk = live.get(f"{GRAPH}/search?{urlencode(removed | {'measure': 'ppr', 'k': '1'})}").json()
+    assert (walk["version"], len(walk["hits"])) == (0, 1)
+    for words in ("search?query=Mike", "explain?query=Mike&target=Mike"):  # the newest version lacks the paper
+        assert live.get(f"{GRAPH}/{words}&{urlencode({'metapath': path})}").status_code == 404
+
+
+def test_a_cached_measure_follows_what_its_pinned_name_means(start: Start, tmp_path: Path) -> None:
+    edges = pa.table({"user": ["u", "v", "v"], "film": ["f1", "f1", "f2"]})
+    films = pa.table({"id": ["f1", "f2"], "name": ["Heat", "Up"]})
+    hin = npth.load({("user", "sees", "film"): edges, "film": films})
+    with LiveStore(write_store(hin, tmp_path / "live"), compaction_share=float("inf")) as store:
+        service = start(graphs={"live": store})
+        url = f"{GRAPH}/search?query=v&metapath=user-film{{Heat}}-user&measure=pathcount&include_query=true"
+
+        def scores(words: str = "") -> dict[str, float]:
+            return {hit["id"]: hit["score"] for hit in service.get(url + words).json()["hits"]}
+
+        for _ in range(2):
+            assert scores() == {"u": 1.0, "v": 1.0}
+        heat = {"node_type": "film", "id": "Heat", "name": "Other"}
+        seen = [{"relation": "sees", "source": "v", "target": "Heat"}]
+        service.post(f"{GRAPH}/updates", {"add_nodes": [heat], "add_edges": seen})
+        for words in ("", "", "&zeros=true&k=1", "&as_of=1"):
+            assert scores(words) == {"v": 1.0}
+        assert scores("&as_of=0") == {"u": 1.0, "v": 1.0}
+        service.post(f"{GRAPH}/updates", {"remove_edges": seen, "remove_nodes": [{"node_type": "film", "id": "Heat"}]})
+        assert scores() == {"u": 1.0, "v": 1.0}
+        service.post(f"{GRAPH}/updates", {"add_nodes": [{"node_type": "film", "id": "f3", "name": "Heat"}]})
+        assert "2 nodes of type film are named 'Heat'" in service.get(url).json()["error"]
 
 
 def test_autocomplete_finds_new_nodes(live: Running) -> None:

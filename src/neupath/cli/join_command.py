@@ -25,6 +25,7 @@ from neupath.cli.terminal import (
     note,
     note_relations,
     print_json,
+    print_text,
     read_among,
     read_weights,
     reads_graph,
@@ -178,7 +179,7 @@ def join(
         print_json(joined.to_dict())
         return
     resumed = f"; {joined.resumed:,} of {joined.blocks:,} blocks were done before" if joined.resumed else ""
-    print(f"{joined.pairs:,} pairs of {joined.queries:,} queries written to {out}{resumed}")
+    print_text(f"{joined.pairs:,} pairs of {joined.queries:,} queries written to {out}{resumed}")
 
 
 def _check_cluster(combines: bool, ingest: str | None, filters: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
+from unicodedata import category
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -264,15 +265,26 @@ def _notes_on_sources() -> Iterator[None]:
 
 def _fail(message: str, code: int) -> NoReturn:
     sentence, colon, toml = message.partition(":\n")  # a graph.toml to paste
-    lines = "\n".join(map(printable, toml.split("\n")))
-    print(f"error: {printable(sentence)}{colon}{lines}", file=sys.stderr)
+    print(f"error: {printable(sentence)}{colon}{printable_lines(toml)}", file=sys.stderr)
     sys.exit(code)
 
 
 def printable(text: str) -> str:
     """Replace characters that would move the cursor or ring the bell, and hide passwords of URLs."""
     shown = hide_password(text) if ":/" in text else text
-    return "".join(character if character.isprintable() else "�" for character in shown)
+    if shown.isprintable():
+        return shown
+    return "".join(each if is_harmless(each) else "�" for each in shown)
+
+
+def is_harmless(character: str) -> bool:
+    """Whether a terminal shows a character rather than act on it; spaces of all widths are shown."""
+    return character.isprintable() or category(character) == "Zs"
+
+
+def printable_lines(text: str) -> str:
+    """Return a text of several lines, of which each is `printable`."""
+    return "\n".join(map(printable, text.split("\n")))
 
 
 # ---- Output in ASCII -----------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """info, paths, find, search, explain, relate and compare: what a graph holds, what is similar in it, and why."""
 
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -48,6 +48,7 @@ from neupath.cli.terminal import (
     note_relations,
     plain_table,
     print_json,
+    print_text,
     prints_table,
     read_among,
     read_set,
@@ -117,7 +118,7 @@ def info(source: GraphSource, output: OutputFlags) -> None:
         return
     stdout.print(render_summary(summary, source.graph))
     if facts is not None:
-        print(f"a store, version {facts.version}: {facts.nodes:,} nodes, {facts.edges:,} edges")
+        print_text(f"a store, version {facts.version}: {facts.nodes:,} nodes, {facts.edges:,} edges")
 
 
 def render_summary(summary: Summary, title: str) -> Group:
@@ -125,7 +126,7 @@ def render_summary(summary: Summary, title: str) -> Group:
     types = plain_table("node type", ">nodes", ">isolated", "known of each")
     for kind in summary.node_types:
         known = ", ".join(["id", *(["name"] if kind.named else []), *kind.attributes])
-        types.add_row(Text(kind.node_type), f"{kind.nodes:,}", f"{kind.isolated:,}", Text(printable(known)))
+        types.add_row(Text(printable(kind.node_type)), f"{kind.nodes:,}", f"{kind.isolated:,}", Text(printable(known)))
     relations = plain_table("relation", ">edges", ">a source has", ">at most", ">a target has", ">at most")
     for r in summary.relations:
         name = f"{r.source} -{r.name}{'->' if r.directed else '-'} {r.target}"
@@ -136,7 +137,7 @@ def render_summary(summary: Summary, title: str) -> Group:
         )  # fmt: skip
     metapaths = plain_table("to search for", "symmetric meta-paths, shortest first")
     for node_type, texts in summary.metapaths.items():
-        metapaths.add_row(Text(node_type), Text("\n".join(texts)))
+        metapaths.add_row(Text(printable(node_type)), Text("\n".join(map(printable, texts))))
     notes = [Text(f"note: {printable(line)}", style="yellow") for line in summary.notes]
     described = plain_table("relation", "known of each edge besides its weight")
     for r in summary.relations:
@@ -178,7 +179,8 @@ def paths(
         rows = [{"node_type": start, "metapath": text} for start, every in texts.items() for text in every]
         output.print_table(("node_type", "metapath"), rows)
     else:
-        print("".join(f"{text}\n" for every in texts.values() for text in every), end="")
+        for text in chain.from_iterable(texts.values()):
+            print_text(text)
     for start, every in metapaths.items():
         if len(every) > limit:
             note(f"only the first {limit:,} meta-paths from {start} are listed; raise --limit to see more")
@@ -223,7 +225,7 @@ def find(
         stdout.print(render_matches(nodes))
     else:
         count = hin.num_nodes(node_type) if node_type else sum(map(len, hin.nodes.values()))
-        print(f"no name or id is like {typed!r} among {count:,} nodes")
+        print_text(f"no name or id is like {typed!r} among {count:,} nodes")
 
 
 _REST_OF_MATCH = 26  # columns that a name, how it matches and the gaps need
@@ -238,7 +240,9 @@ def render_matches(nodes: Sequence[NodeMatch]) -> Table:
     for node in nodes:
         labels = [str(node.id), *([node.name or ""] if named else [])]
         how = Text(_HOW[node.match], style="dim")
-        table.add_row(Text(node.node_type), *(Text(printable(label), overflow="fold") for label in labels), how)
+        table.add_row(
+            Text(printable(node.node_type)), *(Text(printable(label), overflow="fold") for label in labels), how
+        )
     return table
 
 

@@ -19,6 +19,7 @@ from neupath.cli.terminal import (
     note,
     plain_table,
     print_json,
+    print_text,
     prints_table,
     reads_graph,
     stdout,
@@ -63,7 +64,7 @@ def import_(
     if as_json:
         print_json({"store": str(to), "version": facts.version, "nodes": facts.nodes, "edges": facts.edges})
     else:
-        print(f"{facts.nodes:,} nodes and {facts.edges:,} edges written to {to}, version {facts.version}")
+        print_text(f"{facts.nodes:,} nodes and {facts.edges:,} edges written to {to}, version {facts.version}")
 
 
 def update(
@@ -110,7 +111,7 @@ def update(
     if as_json:
         print_json({"version": facts.version, "nodes": facts.nodes, "edges": facts.edges, "lines": len(change)})
     else:
-        print(f"version {facts.version}: {facts.nodes:,} nodes, {facts.edges:,} edges")
+        print_text(f"version {facts.version}: {facts.nodes:,} nodes, {facts.edges:,} edges")
 
 
 def export(
@@ -127,7 +128,7 @@ def export(
     if as_json:
         print_json({"folder": str(folder)})
     else:
-        print(folder)
+        print_text(folder)
 
 
 def check(
@@ -151,9 +152,9 @@ def check(
         print_json(report.to_dict())
     elif not report.problems:
         versions = f"version {report.version}, kept from {report.oldest}"
-        print(f"{store} is sound: {report.nodes:,} nodes, {report.edges:,} edges, {versions}")
+        print_text(f"{store} is sound: {report.nodes:,} nodes, {report.edges:,} edges, {versions}")
     for problem in report.problems if not as_json else ():
-        print(f"wrong: {problem}")
+        print_text(f"wrong: {problem}")
     if report.problems:
         raise typer.Exit(1)
 
@@ -181,7 +182,9 @@ def datasets(context: typer.Context, output: OutputFlags) -> None:
     for dataset in PUBLIC.values():
         how = f"neupath datasets get {dataset.name}" if dataset.files else dataset.by_hand
         _print_entry(dataset.name, dataset.about, f"{dataset.origin}; licence: {dataset.licence}; {how}")
-    print("\nAlso: any folder of CSV, TSV or Parquet tables, a file of triples, RDF, JSON, a .mat or GraphML file.")
+    print_text(
+        "\nAlso: any folder of CSV, TSV or Parquet tables, a file of triples, RDF, JSON, a .mat or GraphML file."
+    )
 
 
 def _print_entry(name: str, about: str, origin: str) -> None:
@@ -201,7 +204,7 @@ def get(
     if as_json:
         print_json({"name": name, "folder": str(folder)})
     else:
-        print(folder)
+        print_text(folder)
 
 
 # ---- init ----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
@@ -26,10 +26,11 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from neupath.cli.program import in_ascii, printable
+from neupath.cli.program import in_ascii, is_harmless, printable, printable_lines
 from neupath.engine.hits import QuerySet
 from neupath.errors import QueryError, SourceWarning
 from neupath.explain.groups import shortened
@@ -343,7 +344,10 @@ _WIDEST = 1_000_000  # columns: more than any line has
 
 
 class OutputConsole(Console):
-    """A console that neither wraps nor cuts what goes into a file or a pipe, and draws in ASCII on a dumb terminal."""
+    """A console that neither wraps nor cuts what goes into a file or a pipe, and draws in ASCII on a dumb terminal.
+
+    Whatever it is given to print, no character of a text moves the cursor, rings the bell or turns the line around.
+    """
 
     @property
     def is_bounded(self) -> bool:
@@ -357,6 +361,11 @@ class OutputConsole(Console):
     @property
     def encoding(self) -> str:
         return "ascii" if self.is_dumb_terminal else super().encoding
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            is_safe = segment.control or segment.text.isprintable()
+            yield segment if is_safe else Segment(printable_lines(segment.text), segment.style)
 
 
 stdout = OutputConsole()
@@ -374,10 +383,22 @@ def note_relations(metapath: MetaPath | None) -> None:
         note(line)
 
 
+def print_text(text: object) -> None:
+    """Print lines for people as they are, neither wrapped nor styled."""
+    print(printable_lines(str(text)))
+
+
 def print_json(content: object) -> None:
-    """Print a result as one line of JSON; characters that the output lacks are escaped."""
+    """Print a result as one line of JSON; characters that the output lacks, or acts on, are escaped."""
     text = json.dumps(content, ensure_ascii=False)
-    print(text if _can_print(text) else json.dumps(content))
+    print(json_text(text) if _can_print(text) else json.dumps(content))
+
+
+def json_text(text: str) -> str:
+    """Return JSON with every character escaped that a terminal would act on; they all stand within its texts."""
+    if text.isprintable():
+        return text
+    return "".join(each if is_harmless(each) else json.dumps(each)[1:-1] for each in text)
 
 
 def _can_print(text: str) -> bool:

@@ -21,6 +21,7 @@ from neupath.cli.terminal import (
     note,
     plain_table,
     print_json,
+    print_text,
     prints_table,
     reads_graph,
     stdout,
@@ -159,11 +160,11 @@ def train(
     error = f"training RMSE {learned.train_rmse:.4f}, too few queries to keep some for validation"
     if learned.validation_rmse is not None:
         error = f"validation RMSE {learned.validation_rmse:.4f}"
-    print(f"saved to {out}: {error}, best of {learned.epochs} epochs")
+    print_text(f"saved to {out}: {error}, best of {learned.epochs} epochs")
     for text, weight in learned.metapaths:
-        print(f"it reads as {text} with weight {weight:.3f}")
+        print_text(f"it reads as {text} with weight {weight:.3f}")
     if architecture == "countpath" and not learned.metapaths:
-        print("no path explains the labels better than a score of 0 for every pair")
+        print_text("no path explains the labels better than a score of 0 for every pair")
 
 
 def _embed(
@@ -178,7 +179,7 @@ def _embed(
     if as_json:
         print_json(embedded.to_dict())
     else:
-        print(f"saved to {out}: vectors of {embedded.node_type} nodes, learned in {embedded.seconds:.1f} s")
+        print_text(f"saved to {out}: vectors of {embedded.node_type} nodes, learned in {embedded.seconds:.1f} s")
 
 
 def _train_auto(
@@ -201,7 +202,7 @@ def _train_auto(
         print_json(report.to_dict())
     else:
         stdout.print(render_auto(report))
-        print(f"saved to {out}")
+        print_text(f"saved to {out}")
 
 
 def render_auto(report: "AutoReport") -> Group:
@@ -393,10 +394,10 @@ def reproduce(
         print_json(reproduced.to_dict())
         return
     resumed = f", {reproduced.resumed:,} of them done before" if reproduced.resumed else ""
-    print(f"{reproduced.runs:,} runs{resumed}, {reproduced.seconds:,.0f} s")
+    print_text(f"{reproduced.runs:,} runs{resumed}, {reproduced.seconds:,.0f} s")
     for part in parts or PARTS:
         stdout.print(f"{part}: {PARTS[part][0]}", highlight=False)
-        print(f"  {out / part}.md, .csv, .svg")
+        print_text(f"  {out / part}.md, .csv, .svg")
 
 
 def _reproduce_real(
@@ -411,4 +412,4 @@ def _reproduce_real(
     if as_json:
         print_json([dict(vars(run)) for run in runs])
     else:
-        print(f"{len(runs):,} runs\n  {out / 'real.md'}, {out / 'real.jsonl'}")
+        print_text(f"{len(runs):,} runs\n  {out / 'real.md'}, {out / 'real.jsonl'}")

@@ -11,7 +11,7 @@ from math import fsum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, overload
 
 from neupath.errors import MissingExtraError, QueryError
-from neupath.graph.nodes import Id, NodeRef, id_of, one_line
+from neupath.graph.nodes import Id, NodeRef, id_of, in_lines, one_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -299,7 +299,7 @@ class Hits(Sequence[Hit]):
     def __repr__(self) -> str:
         lines = [f"{hit.rank:>4}  {hit.score:.4f}  {one_line(hit.full_label)}" for hit in islice(self, _MOST_SHOWN)]
         more = [f"      and {len(self) - _MOST_SHOWN:,} more"] if len(self) > _MOST_SHOWN else []
-        return "\n".join([f"Hits: {one_line(self.title)}", *(lines or ["      none"]), *more])
+        return in_lines(f"Hits: {one_line(self.title)}", *(lines or ["      none"]), *more)
 
     def _repr_html_(self) -> str:
         best = max((abs(score) for score in self.scores), default=0.0) or 1.0

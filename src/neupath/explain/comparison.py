@@ -11,7 +11,7 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.explain.groups import PathNode, node_at
 from neupath.graph.hin import Floats, html_table
-from neupath.graph.nodes import Id, NodeRef, Rows, one_line
+from neupath.graph.nodes import Id, NodeRef, Rows, in_lines, one_line
 
 MOST_COLUMNS = 8
 """Rankings that stand side by side."""
@@ -69,7 +69,7 @@ class RankComparison:
         lines = [f"{ranks}  {one_line(node.node.label)}" for node, ranks in best]
         more = [f"  and {len(self.nodes) - self.k:,} more"] if len(self.nodes) > self.k else []
         title = f"RankComparison of the hits of {one_line(self.query_label)}, {self.target_type} nodes:"
-        return "\n".join([title, *legend, *lines, *more])
+        return in_lines(title, *legend, *lines, *more)
 
     def _repr_html_(self) -> str:
         methods = [", ".join(filter(None, ranking)) for ranking in self.rankings]

@@ -192,7 +192,7 @@ class Removals:
         return ChangedEdge(relation.name, *ends, float(edges.weights[place]))
 
     def _place(self, element: int) -> tuple[Relation, int]:
-        relation = max((r for r in self.offsets if self.offsets[r] <= element), key=lambda r: self.offsets[r])
+        relation = next(r for r in reversed(list(self.offsets)) if self.offsets[r] <= element)  # none without edges
         return relation, element - self.offsets[relation]
 
     def apply(self, elements: Sequence[int]) -> HIN:

@@ -32,7 +32,7 @@ from neupath.explain.explanation import rank_of
 from neupath.explain.groups import PathNode, node_at, score_text, shortened
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
-from neupath.graph.nodes import NodeRef, id_of, one_line
+from neupath.graph.nodes import NodeRef, id_of, in_lines
 from neupath.measures import GRAPH_MEASURES, PathMeasure, measure_named, read_measure, walk_measures
 
 BUDGET = 4_000_000_000
@@ -115,9 +115,9 @@ class WhatIf:
 
     def __repr__(self) -> str:
         elements = [] if self.smallest is None else self.smallest.elements
-        shown = [f"  {one_line(element)}" for element in elements[:_MOST_SHOWN]]
+        shown = [f"  {element}" for element in elements[:_MOST_SHOWN]]
         more = [f"  and {len(elements) - len(shown):,} more"] if len(elements) > len(shown) else []
-        return "\n".join([one_line(f"WhatIf: {self.title}", 200), f"  now: {self.now}", self.summary, *shown, *more])
+        return in_lines(f"WhatIf: {self.title}", f"  now: {self.now}", self.summary, *shown, *more)
 
     @property
     def optimal(self) -> bool:
@@ -387,7 +387,7 @@ class _ChangeSearch:
 
         problem = self._problem
         results = np.zeros((len(candidates), 3))
-        size = max(1, min(1024, _WORK_AT_ONCE // self._work_of_all))
+        size = max(1, min(1024, _WORK_AT_ONCE // max(1, self._work_of_all)))
         for start in range(0, len(candidates), size):
             check_cancelled()
             if self._left <= 0:
@@ -432,7 +432,7 @@ class _ChangeSearch:
             part[np.lexsort((candidates[part], sign * results[part, 0], -sign * ranks[part]))] for part in (helps, more)
         ]
         work = sum(len(entries.rows) for entries in self._changes.entries.values()) + len(self._problem.right[0])
-        chosen = candidates[np.concatenate(order)[: min(limit, self._budget // _PROOF_SHARE // work)]]
+        chosen = candidates[np.concatenate(order)[: min(limit, self._budget // _PROOF_SHARE // max(1, work))]]
         return tuple(self._changed_set([int(element)]) for element in chosen)
 
     # -- Sets

@@ -34,7 +34,7 @@ from neupath.explain.groups import (
 from neupath.explain.relate import RelatedPath, over, relate
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath
-from neupath.graph.nodes import Id, NodeRef, Rows, id_of
+from neupath.graph.nodes import Id, NodeRef, Rows, id_of, in_lines
 from neupath.measures import Combination, PathMeasure
 
 
@@ -125,7 +125,7 @@ class Explanation:
         hidden = self.num_groups - len(self.groups)
         more = [f"          and {hidden:,} more"] if hidden else []
         ends = f"{shortened(self.query.label)} and {shortened(self.target.label)}"
-        return "\n".join([f"{ends}: {self.measure} = {self.calculation}", self.summary, *lines, *more])
+        return in_lines(f"{ends}: {self.measure} = {self.calculation}", self.summary, *lines, *more)
 
     def _repr_html_(self) -> str:
         from neupath.explain.html_report import render_fragment

@@ -21,7 +21,7 @@ from neupath.errors import GraphError, QueryError, listed
 from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, html_table
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
-from neupath.graph.nodes import NodeRef, id_of, one_line
+from neupath.graph.nodes import NodeRef, id_of, in_lines, one_line
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,
@@ -131,7 +131,7 @@ class Related:
             f"  rank {path.rank:,} of {path.targets:,}  {path.measure} {path.score:.4g}  {one_line(path.metapath)}"
             for path in self.metapaths
         ]
-        return "\n".join([f"Related: {one_line(self.summary, 200)}", *lines, *filter(None, [self.left_out])])
+        return in_lines(f"Related: {one_line(self.summary, 200)}", *lines, *filter(None, [self.left_out]))
 
     def _repr_html_(self) -> str:
         rows = [

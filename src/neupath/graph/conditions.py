@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ from numpy.typing import NDArray
 
 from neupath._runtime.lazy_module import LazyModule
 from neupath.errors import NeuPathError, QueryError, did_you_mean, excerpt, listed
+
+if TYPE_CHECKING:
+    from neupath.graph.nodes import Nodes
 
 Mask = NDArray[np.bool_]
 Value = str | int | float | bool | date
@@ -662,11 +665,10 @@ def narrowed(own: Filter | None, extra: Filter) -> Filter:
 
 @dataclass(frozen=True)
 class Selected:
-    """Some of the records; pinned nodes are looked up among all, or if `by_id` compared with the ids of these alone."""
+    """Some of the records; pinned nodes are looked up among all of them."""
 
     records: Records
     rows: "NDArray[np.int64] | slice"
-    by_id: bool = False
 
     @property
     def title(self) -> str:
@@ -686,10 +688,24 @@ class Selected:
         return self.records.describe(int(np.arange(len(self.records))[self.rows][row]))
 
     def among(self, ids: Sequence[Any]) -> Mask:
-        if self.by_id:
-            wanted = {str(each) for each in ids}
-            return np.array([str(own) in wanted for own in self.column("id").to_pylist()], dtype=np.bool_)
         return self.records.among(ids)[self.rows]
+
+
+@dataclass(frozen=True)
+class AddedNodes(Selected):
+    """Nodes behind those among which the pinned ones were found, so that none of them is pinned.
+
+    It raises where a pinned text may mean one of them: then it has to be looked up among all nodes again.
+    """
+
+    records: "Nodes"
+    rows: slice
+
+    def among(self, ids: Sequence[Any]) -> Mask:
+        for each in ids:
+            if self.records.may_mean(each, self.rows):
+                raise QueryError(f"{excerpt(str(each), 0)!r} may mean a {self.title} that was added")
+        return np.zeros(len(self), dtype=np.bool_)
 
 
 # ---- The reader ----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from neupath._runtime.disk_cache import DiskCache
 from neupath.errors import GraphError, MetaPathError, MissingExtraError, NodeError, QueryError, excerpt, listed
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import search_types
-from neupath.graph.nodes import Id, Mask, NodeMatch, NodeRef, Nodes, Rows, one_line
+from neupath.graph.nodes import Id, Mask, NodeMatch, NodeRef, Nodes, Rows, in_lines, one_line
 
 Duplicates = Literal["count", "drop", "error"]
 Floats = NDArray[np.float64]
@@ -181,7 +181,7 @@ class HIN:
         counts = [f"{node_type} {len(nodes):,}" for node_type, nodes in self.nodes.items()]
         names = ", ".join(counts[:6]) + (f" and {len(counts) - 6} more types" if len(counts) > 6 else "")
         count = len(self.schema.relations)
-        return f"<HIN: {names}; {count} relation{'s' * (count != 1)}>"
+        return in_lines(f"<HIN: {names}; {count} relation{'s' * (count != 1)}>")
 
     def _repr_html_(self) -> str:
         types = [
@@ -535,8 +535,8 @@ class LinkFilter:
         self.ends = source, target
 
     def grow(self, nodes: Mapping[str, Nodes]) -> None:
-        """Follow nodes that are new at the end of their types; a pinned one among them is known by its id."""
-        from neupath.graph.conditions import Selected
+        """Follow nodes that are new at the end of their types; raise if a pinned text may mean one of them."""
+        from neupath.graph.conditions import AddedNodes
 
         self._nodes = nodes
         filters = (self._link.source_filter, self._link.source), (self._link.target_filter, self._link.target)
@@ -545,7 +545,7 @@ class LinkFilter:
             if known is None or own is None or len(known) == len(nodes[node_type]):
                 ends.append(known)
             else:
-                new = Selected(nodes[node_type], slice(len(known), None), by_id=True)
+                new = AddedNodes(nodes[node_type], slice(len(known), None))
                 ends.append(np.concatenate([known, end_weights(own, new)]))
         self.ends = ends[0], ends[1]
 
@@ -900,26 +900,35 @@ def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
         import networkx as nx
     except ImportError as error:
         raise MissingExtraError("networkx", "networkx") from error
-    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph()
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph(written_by="neupath")  # so that no attribute is taken for another
     for kind, nodes in hin.nodes.items():
+        _refuse_names(nodes.attributes.column_names, ("type", "id", "name"), f"{kind} nodes", "NetworkX graph")
+        columns = {name: nodes.attributes[name].to_pylist() for name in nodes.attributes.column_names}
         for row, node_id in enumerate(nodes.ids.to_pylist()):
-            name = nodes.name(row)
-            extra = {column: nodes.attributes[column][row].as_py() for column in nodes.attributes.column_names}
-            graph.add_node(
-                (kind, node_id), **(extra | {"type": kind, "id": node_id} | ({"name": name} if name else {}))
-            )
+            name, values = nodes.name(row), {column: own[row] for column, own in columns.items()}
+            values |= {"type": kind, "id": node_id} | ({} if name is None else {"name": name})
+            graph.add_nodes_from([((kind, node_id), values)])
     for relation in hin.schema.relations:
         sources, targets = hin.nodes[relation.source].ids.to_pylist(), hin.nodes[relation.target].ids.to_pylist()
         edges = _single_edges(hin, relation)
+        _refuse_names(edges.attributes.column_names, ("relation", "directed"), f"'{relation}'", "NetworkX graph")
         parts = edges.sources.tolist(), edges.targets.tolist(), np.asarray(edges.weights).tolist()
-        values = edges.attributes.to_pylist() if edges.attributes.num_columns else [{}] * len(edges.sources)
-        for row, column, weight, own in zip(*parts, values, strict=True):
-            ends = (relation.source, sources[row]), (relation.target, targets[column])
-            known = {name: value for name, value in own.items() if value is not None}
-            graph.add_edge(
-                *ends, **known | {"relation": relation.name, "weight": weight, "directed": relation.directed}
-            )
+        rows = edges.attributes.to_pylist() if edges.attributes.num_columns else [{}] * len(edges.sources)
+        for row, column, weight, own in zip(*parts, rows, strict=True):
+            values = {name: value for name, value in own.items() if value is not None}
+            values |= {"relation": relation.name, "weight": weight, "directed": relation.directed}
+            graph.add_edges_from([((relation.source, sources[row]), (relation.target, targets[column]), values)])
     return graph
+
+
+def _refuse_names(attributes: Sequence[str], taken: Sequence[str], owner: str, where: str) -> None:
+    """Raise if an attribute has a name that means something else in the graph of another library."""
+    for name in taken:
+        if name in attributes:
+            raise GraphError(
+                f"the attribute {name!r} of {owner} cannot be written to a {where}, where neupath keeps its own "
+                f"{name!r}; rename it in the source of the graph"
+            )
 
 
 def _single_edges(hin: HIN, relation: Relation) -> Edges:
@@ -982,6 +991,7 @@ def to_pyg(hin: HIN) -> "HeteroData":
         store = data[relation.source, relation.name, relation.target]
         store.edge_index = torch.from_numpy(np.stack([edges.sources, edges.targets]))
         arrays = _attribute_arrays(edges)
+        _refuse_names(list(arrays), ("edge_index", "edge_weight"), f"'{relation}'", "HeteroData")
         if arrays or np.any(weights != 1):  # with attributes always: one of them could be taken for the weight
             store.edge_weight = torch.from_numpy(weights)
         for name, array in arrays.items():

@@ -110,7 +110,7 @@ class Nodes:
         return len(self.ids)
 
     def __repr__(self) -> str:
-        return f"<Nodes: {len(self):,} of type {self.node_type}>"
+        return f"<Nodes: {len(self):,} of type {one_line(self.node_type)}>"
 
     def id(self, row: int) -> Id:
         ids: list[Id] | None = self.__dict__.get("_id_list")
@@ -297,6 +297,13 @@ class Nodes:
         mask[self.find_many([ids] if isinstance(ids, str) else list(ids))] = True
         return mask
 
+    def may_mean(self, query: Id, rows: slice) -> bool:
+        """Whether a query is the id or the name of any of some nodes, case and accents aside."""
+        names = None if self.names is None else self.names[rows]
+        some = Nodes(self.node_type, self.ids[rows], names, distinct=True)
+        is_one = some.as_id(query) in some._id_list or str(query) in some._name_list
+        return is_one or len(some.name_search.equal(str(query))) > 0
+
     # -- What conditions are about
     @property
     def title(self) -> str:
@@ -332,6 +339,11 @@ def id_of(node: NodeRef) -> Id:
     ('m1', 'm1')
     """
     return node.id if not isinstance(node, str | int) and isinstance(node, HasId) else node
+
+
+def in_lines(*lines: str) -> str:
+    """Return lines below each other that a terminal shows as they are, as the `repr` of a result."""
+    return "\n".join(one_line(line, len(line)) for line in lines)
 
 
 def one_line(text: object, most: int = 80) -> str:

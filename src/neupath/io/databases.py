@@ -4,7 +4,6 @@
 databases and reads the tables, all in one read-only transaction, so that they fit together and nothing is written.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from neupath.io.columns import are_alike, entity, is_own_role, singular, singula
 from neupath.io.config import Config
 from neupath.io.database_drivers import Database, DatabaseTable, ForeignKey, open_database
 from neupath.io.detection import options_of, usual_name
+from neupath.io.export import quoted
 from neupath.io.sources import Place, unknown_end
 
 
@@ -136,8 +136,8 @@ def _suggestion(tables: Sequence[DatabaseTable]) -> str:
     first, second = (columns * 2)[:2]
     source, target = (singular(entity(column) or table.name) for column in (first, second))
     text = {"name": table.name, "file": table.name, "source": source, "target": target}
-    pairs = ", ".join(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in text.items())
-    return f"edges = [{{{pairs}, columns = {json.dumps([first, second], ensure_ascii=False)}}}]"
+    pairs = ", ".join(f"{key} = {quoted(value)}" for key, value in text.items())
+    return f"edges = [{{{pairs}, columns = [{quoted(first)}, {quoted(second)}]}}]"
 
 
 # ---- What the tables are -------------------------------------------------------------------------

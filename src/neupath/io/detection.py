@@ -5,7 +5,6 @@ of a table decide; the tables are not read yet. What no rule recognises is refus
 it.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -57,6 +56,7 @@ from neupath.io.columns import (
 )
 from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
 from neupath.io.edge_columns import ChosenColumns, choose_columns
+from neupath.io.export import quoted
 from neupath.io.sources import (
     LISTS,
     NULLS,
@@ -1391,7 +1391,7 @@ def _edges_toml(table: Table, nodes: Sequence[NodeSource] = ()) -> str | None:
         return None
     source = own.node_type if own else entity(columns[0]) or "node"
     lines = [] if table.has_header else ["header = false"]
-    lines += [] if own is None else [f"[nodes.{_quoted(source)}]", f"file = {_quoted(table.label)}"]
+    lines += [] if own is None else [f"[nodes.{quoted(source)}]", f"file = {quoted(table.label)}"]
     first, *others = table.columns
     described = [column for column in others if _is_entity(table, column)]
     if own is None and table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
@@ -1400,7 +1400,7 @@ def _edges_toml(table: Table, nodes: Sequence[NodeSource] = ()) -> str | None:
         return "\n".join([*lines, *chain.from_iterable(relations)])
     lines += _edge_lines(table, source, columns)
     weight = likely_weight(table, [column for column in table.columns if column not in columns])
-    return "\n".join([*lines, *([f"# weight = {_quoted(weight)}"] if weight else [])])
+    return "\n".join([*lines, *([f"# weight = {quoted(weight)}"] if weight else [])])
 
 
 def _edge_lines(table: Table, source: str, columns: tuple[str, str], *, is_row_a_node: bool = False) -> list[str]:
@@ -1409,12 +1409,12 @@ def _edge_lines(table: Table, source: str, columns: tuple[str, str], *, is_row_a
     split = find_split(table, columns[1]) if is_row_a_node else None
     return [
         "[[edges]]",
-        f"name = {_quoted(f'{source}_{target}' if source != target else 'edge')}",
-        f"file = {_quoted(table.label)}",
-        f"source = {_quoted(source)}",
-        f"target = {_quoted(target)}",
-        f"columns = [{_quoted(columns[0])}, {_quoted(columns[1])}]",
-        *([f"split = {_quoted(split)}"] if split else []),
+        f"name = {quoted(f'{source}_{target}' if source != target else 'edge')}",
+        f"file = {quoted(table.label)}",
+        f"source = {quoted(source)}",
+        f"target = {quoted(target)}",
+        f"columns = [{quoted(columns[0])}, {quoted(columns[1])}]",
+        *([f"split = {quoted(split)}"] if split else []),
         *(["optional = true"] if is_row_a_node and not all(table.sample[columns[1]]) else []),
     ]
 
@@ -1427,7 +1427,7 @@ def _triples_toml(table: Table) -> str:
         others = [column for column in table.columns if column not in ends.ids]
         columns = [ends.ids[0], ends.relation or (others or table.columns)[0], ends.ids[1]]
     lines = [] if table.has_header else ["header = false"]
-    lines += ["[triples]", f"files = [{_quoted(table.label)}]", f"columns = [{', '.join(map(_quoted, columns))}]"]
+    lines += ["[triples]", f"files = [{quoted(table.label)}]", f"columns = [{', '.join(map(quoted, columns))}]"]
     return "\n".join([*lines, 'type = "entity"'])
 
 
@@ -1437,10 +1437,6 @@ def _mapping_hint(table: Table) -> str:
     if columns[0].lower() in _NAME_COLUMNS:  # names of nodes of the type that the table is given under
         source = table.label if table.label.isidentifier() else "item"
     return f'load({{("{source}", "{target}"): table[["{columns[0]}", "{columns[1]}"]]}})'
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 # ---- Tables that are given twice -----------------------------------------------------------------
@@ -1569,9 +1565,9 @@ def _weight_note(selection: Selection, column: str, section: str | None, in_file
     names = selection.attributes
     what = f"{listed(names, 8)} {'are attributes' if names[1:] else 'is an attribute'} of edges, and each edge weighs 1"
     if section is not None:
-        hint = f"weight = {_quoted(column)} under {section} in graph.toml would make {column} the weight"
+        hint = f"weight = {quoted(column)} under {section} in graph.toml would make {column} the weight"
     elif in_files:
         hint = f"a column called weight would be the weight, as {column} may be"
     else:
-        hint = f'(table, {{"weight": {_quoted(column)}}}) instead of the table would make {column} the weight'
+        hint = f'(table, {{"weight": {quoted(column)}}}) instead of the table would make {column} the weight'
     return f"{selection.table.label}: {what}; {hint}"

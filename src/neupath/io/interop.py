@@ -3,6 +3,7 @@
 import io
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -342,16 +343,19 @@ def from_networkx(
     ('author', 'paper', 'venue')
 
     """
-    type_key = node_type or _find_key("type", _TYPE_KEYS, [data for _, data in graph.nodes(data=True)])
-    if type_key == "type" and not node_type:
+    is_ours = graph.graph.get("written_by") == "neupath"  # by to_networkx: each attribute is what it is called
+    type_keys = () if is_ours else _TYPE_KEYS
+    type_key = node_type or _find_key("type", type_keys, [data for _, data in graph.nodes(data=True)])
+    if type_key == "type" and not node_type and not is_ours:
         type_key = _find_weak_type([data for _, data in graph.nodes(data=True)])
     kinds = {node: str(data.get(type_key, "node")) for node, data in graph.nodes(data=True)}
     if type_key == "labels":  # Neo4j writes labels with a colon in front
         kinds = {node: kind.removeprefix(":") for node, kind in kinds.items()}
     # a label is usually only drawn; it may be the relation if the types, too, are in an unusual attribute
-    keys = _RELATION_KEYS if node_type or type_key == "type" else (*_RELATION_KEYS, "label")
+    keys: tuple[str, ...] = _RELATION_KEYS if node_type or type_key == "type" else (*_RELATION_KEYS, "label")
+    keys = () if is_ours else keys
     name_key = relation or _find_key("relation", keys, [data for _, _, data in graph.edges(data=True)])
-    by_key = relation is None and name_key == "relation" and _keys_are_relations(graph)
+    by_key = relation is None and name_key == "relation" and not is_ours and _keys_are_relations(graph)
     order = {kind: place for place, kind in enumerate(dict.fromkeys(kinds.values()))}
     check_counts(len(order), 0)
     members: dict[str, list[Hashable]] = {kind: [] for kind in order}
@@ -368,12 +372,18 @@ def from_networkx(
         key = Relation(kinds[start], name, kinds[end], directed)
         links.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
         values.setdefault(key, []).append(data)
-    nodes = [_networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, type_key) for kind in order]
+    name_keys = ("name",) if is_ours else ("name", "title", "label")
+    nodes = [
+        _networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, type_key, name_keys)
+        for kind in order
+    ]
     edges = []
     notes = _notes_on_keys(None if node_type else type_key, None if relation else name_key)
     for key, entries in links.items():
         sources, targets, weights = (np.array(column) for column in zip(*entries, strict=True))
-        attributes, more = _networkx_values(key, values[key], name_key)
+        left_out = (name_key, "weight", "directed", *(() if is_ours else ("id",)))
+        columns = _networkx_values(values[key], left_out)
+        attributes, more = (columns, []) if is_ours else _read_values(columns, key)
         edges.append(Edges(key, sources, targets, weights, attributes))
         notes += more
     if by_key:
@@ -383,21 +393,24 @@ def from_networkx(
     return HIN.build(nodes, edges, duplicates=duplicates, notes=notes)
 
 
-def _networkx_values(
-    relation: Relation, edges: Sequence[Mapping[str, Any]], name_key: str
-) -> tuple[pa.Table, list[str]]:
-    """Return the attributes of a relation's edges, and notes on them."""
-    keys = dict.fromkeys(key for data in edges for key in data)
-    names = [key for key in keys if key not in (name_key, "weight", "directed", "id")]
-    columns = pa.table({str(key): _values([data.get(key) for data in edges]) for key in names})
+def _networkx_values(edges: Sequence[Mapping[str, Any]], left_out: Sequence[str]) -> pa.Table:
+    """Return the attributes of a relation's edges, but for some."""
+    keys = dict.fromkeys(key for data in edges for key in data if key not in left_out)
+    return pa.table({str(key): _values([data.get(key) for data in edges]) for key in keys})
+
+
+def _read_values(columns: pa.Table, relation: Relation) -> tuple[pa.Table, list[str]]:
+    """Read attributes of edges as those of a table, with notes on them."""
     return RawAttributes.of(columns, relation.name).read(None, lambda row: f"edge {row + 1} of {relation.name}")
 
 
-def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str) -> Nodes:
+def _networkx_nodes(
+    kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str, name_keys: Sequence[str]
+) -> Nodes:
     ids = [data.get("id", node) for node, data in nodes.items()]
     integers = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids)
     keys = {key for data in nodes.values() for key in data} - {node_type, "id"}
-    name_key = next((key for key in ("name", "title", "label") if key in keys), "name")
+    name_key = next((key for key in name_keys if key in keys), "name")
     names = [data.get(name_key) for data in nodes.values()]
     others = sorted(keys - {name_key})
     return Nodes(
@@ -432,11 +445,15 @@ def _as_weight(value: Any, start: Hashable, end: Hashable) -> float:
 
 
 def _values(values: list[Any]) -> pa.Array:
-    """Return attribute values as an Arrow array, or as texts if their types differ."""
+    """Return attribute values as an Arrow array, or as texts if their types differ or integers are too large."""
     try:
         return pa.array(values)
+    except OverflowError:
+        with suppress(OverflowError, pa.ArrowInvalid, pa.ArrowTypeError):
+            return pa.array(values, pa.uint64())
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return pa.array([None if value is None else str(value) for value in values])
+        pass
+    return pa.array([None if value is None else str(value) for value in values])
 
 
 # ---- NetworkX attributes that hold types and relations -------------------------------------------

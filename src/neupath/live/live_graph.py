@@ -244,12 +244,14 @@ class _State:
         for left, right in self._products.values():
             for half in (left,) if left is right else (left, right):
                 half.follow(edges, change.version)
-        self._drop_overflown()
+        dropped = self._drop_unsound()
         matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), self._adjacency.sizes)
         hin = HIN(self._base.schema, self._nodes, matrices, self._base.notes, self._edge_tables)
         for updater in self._updaters.values():
             updater.apply(hin, change)
         self._publish(change.version, hin)
+        for measure in dropped:
+            self.attach_if_possible(measure)
 
     def _follow_edge_rows(self, change: RowChange) -> None:
         """Follow the single edges that a change ends and brings; a table of edges it does not tell of is dropped."""
@@ -273,10 +275,15 @@ class _State:
             for half in halves:
                 half.grow(sizes[half.steps[0].step.source], sizes[half.steps[-1].step.target])
 
-    def _drop_overflown(self) -> None:
-        """Detach measures whose norms overflow, or whose weights are not finite: fitting them from scratch says so."""
-        for key in [key for key, halves in self._products.items() if not all(half.is_finite for half in halves)]:
-            del self._products[key], self.attached[key]
+    def _drop_unsound(self) -> list[Scorer]:
+        """Detach and return the measures that have to be fitted from scratch, which may say what is wrong.
+
+        Their norms overflow, their weights are not finite, or a node that they pin may now be another.
+        """
+        unsound = [key for key, halves in self._products.items() if not all(half.is_finite for half in halves)]
+        for key in unsound:
+            del self._products[key]
+        return [self.attached.pop(key) for key in unsound]
 
     def _publish(self, version: int, hin: HIN) -> None:
         factors = {key: (left.arrays, right.arrays) for key, (left, right) in self._products.items()}

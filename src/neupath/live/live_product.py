@@ -99,7 +99,7 @@ class Adjacency:
     """The live edges of a graph by link; those of a link are built from the base and the log when first used.
 
     A link with filters has those edges that meet its conditions, with the weights that they count with. `unsound` are
-    links for whose edges or nodes no weight can be computed any more.
+    links for whose edges or nodes no weight can be computed any more, or whose pinned nodes have to be looked up again.
     """
 
     def __init__(self, hin: HIN, version: int, log: Sequence[RowEdge], single_edges: NewestEdges | None = None) -> None:
@@ -141,6 +141,8 @@ class Adjacency:
 
     def _counted(self, link: Link, row: int, column: int, weight: float) -> float:
         """Return the weight that an edge counts with by the filters of a link."""
+        if link in self.unsound:  # its filters do not know new nodes
+            return 0.0
         try:
             if link.edge_filter is not None and link.relation in self._single_edges:
                 pair = (column, row) if link.reverse else (row, column)

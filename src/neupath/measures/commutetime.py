@@ -18,7 +18,7 @@ from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, u
 from neupath.errors import GraphError
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
-from neupath.measures.graph_measure import GraphMeasure, check_tolerance, normalised_adjacency, sketch_error
+from neupath.measures.graph_measure import GraphMeasure, check_seed, check_tolerance, normalised_adjacency, sketch_error
 
 _MOST_CORE = 8192  # nodes of a dense matrix: 512 MB, inverted within half a minute
 _MOST_EXACT_CORE = 16_384  # where exact scores are asked for: 2 GB, inverted within minutes
@@ -73,7 +73,7 @@ class CommuteTime(GraphMeasure):
 
     def __init__(self, node_type: str, *, tolerance: float = 0.01, seed: int = 0) -> None:
         super().__init__(node_type)
-        self.tolerance, self.seed = check_tolerance(tolerance), seed
+        self.tolerance, self.seed = check_tolerance(tolerance), check_seed(seed)
 
     def _prepare(self, progress: Progress) -> float:
         form = FileForm(_pack, partial(_unpack, size=self.hin_.numbering.total))

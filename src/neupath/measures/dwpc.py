@@ -50,8 +50,10 @@ class DWPC(PathMeasure):
 
     def __init__(self, metapath: str | MetaPath, damping: float = 0.4, *, device: str = "cpu") -> None:
         super().__init__(metapath, device=device)
-        if not 0 <= damping <= 1:
-            raise QueryError(f"damping is {damping}; give a number from 0 (hubs count in full) to 1")
+        if isinstance(damping, bool) or not isinstance(damping, int | float | np.number) or not 0 <= damping <= 1:
+            raise QueryError(
+                f"damping is {damping!r}; give a number from 0 (hubs count in full) to 1", parameter="damping"
+            )
         self.damping = float(damping)
         self.row_power = self.column_power = -self.damping
 

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Hashable
 from math import log, log1p
+from numbers import Integral, Real
 from typing import ClassVar, Self
 
 import numpy as np
@@ -12,7 +13,7 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.cache import cached, is_cached
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import Ranking, related
-from neupath.errors import QueryError
+from neupath.errors import QueryError, excerpt
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, freeze
 from neupath.graph.nodes import Mask, Rows
 
@@ -115,20 +116,45 @@ class GraphMeasure(Scorer):
         return related(super().rank_rows(queries, skipped, k, candidates, threads))
 
 
-def check_share(name: str, value: float) -> float:
-    """Return the value of a parameter; raise if it is not between 0 and 1."""
-    if not 0 < value < 1:
-        raise QueryError(f"‹{name}› is {value}; it must lie between 0 and 1", parameter=name)
-    return value
+_LEAST_TOLERANCE = 1e-12
+"""Rounding may hide whether an estimate is closer."""
+
+
+def check_share(name: str, value: float, margin: float = 1e-6) -> float:
+    """Return the value of a parameter; raise if it is not between 0 and 1, or is so near to them that steps run out."""
+    if not _is_number(value) or not margin <= value <= 1 - margin:
+        raise QueryError(
+            f"{name} is {_shown(value)}; it must lie between 0 and 1, at least {margin:g} from both", parameter=name
+        )
+    return float(value)
 
 
 def check_tolerance(value: float) -> float:
-    """Return a tolerance; raise if it is not 0, for exact scores, or between 0 and 1."""
-    if not 0 <= value < 1:
+    """Return a tolerance; raise if it is not 0, for exact scores, or between the least one and 1."""
+    if not _is_number(value) or not (value == 0 or _LEAST_TOLERANCE <= value < 1):
         raise QueryError(
-            f"‹tolerance› is {value}; it must be 0, for exact scores, or lie between 0 and 1", parameter="tolerance"
+            f"tolerance is {_shown(value)}; it must be 0, for exact scores, or lie between {_LEAST_TOLERANCE:g} and 1",
+            parameter="tolerance",
         )
-    return value
+    return float(value)
+
+
+def check_seed(value: int) -> int:
+    """Return a seed; raise if it is not a whole number from 0 on."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not 0 <= value < 2**63:
+        raise QueryError(f"seed is {_shown(value)}; give a whole number from 0 to 2^63 - 1", parameter="seed")
+    return int(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _shown(value: object) -> str:
+    """Return the value of a parameter for a sentence; an integer of many digits as a power of two."""
+    if isinstance(value, int) and abs(value) >= 2**64:
+        return f"about {'-' if value < 0 else ''}2^{value.bit_length()}"
+    return str(value) if isinstance(value, Real) else excerpt(repr(value), 0)
 
 
 def sketch_error(count: int, vectors: int) -> float:

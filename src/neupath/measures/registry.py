@@ -1,9 +1,10 @@
 """The measures by name: a new one is its import and its entry here; CONTRIBUTING.md lists tests, exports and docs."""
 
+import re
 from typing import Any
 
 from neupath._runtime.plugins import Plugins, Registry
-from neupath.errors import QueryError, did_you_mean, listed
+from neupath.errors import QueryError, did_you_mean, excerpt, listed
 from neupath.graph.metapath import MetaPath
 from neupath.measures.commutetime import CommuteTime
 from neupath.measures.dwpc import DWPC, DWPCNoRepeats
@@ -33,6 +34,9 @@ ALIASES = {"cosine": "joinsim", "dice": "pathsim"}
 """Names by which people look for a measure that has another one here."""
 COMBINED = ("combination", "relsim", "avgsim", "pathranker", "stack")
 """Names of saved scorers that are made of several measures."""
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
 
 
 def _check_plugin(name: str, measure: Any) -> str | None:
@@ -89,9 +93,11 @@ def _value(name: str, setting: str, text: str) -> float | bool:
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
     try:
-        return float(text)
+        return int(text) if _WHOLE.fullmatch(text) else float(text)
     except ValueError:
-        raise QueryError(f"{setting} of {name} is {text!r}; give a number, or true or false") from None
+        raise QueryError(
+            f"{setting} of {name} is {excerpt(text, 0)!r}; give a number, or true or false", parameter="measure"
+        ) from None
 
 
 def measure_named(name: str, metapath: str | MetaPath, *, device: str = "cpu") -> PathMeasure:

@@ -16,7 +16,14 @@ from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, u
 from neupath.engine.topk import in_blocks
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
-from neupath.measures.graph_measure import ROUNDING, GraphMeasure, check_share, check_tolerance, sketch_error
+from neupath.measures.graph_measure import (
+    ROUNDING,
+    GraphMeasure,
+    check_seed,
+    check_share,
+    check_tolerance,
+    sketch_error,
+)
 
 _FEW = 8  # edges of a node
 _LIGHT = 3e8  # additions below which the exact correction is worth its time
@@ -29,6 +36,7 @@ _ROWS = 2048  # nodes whose walks are computed between two reports of progress
 _ROUNDED = (
     4e-15  # the error that rounding leaves in a term of the correction; terms add up to 1/(1 - decay) of the first
 )
+_NEAREST = 1e-3  # to 0 and 1 of the decay: each step of so many that count takes a number for every node
 _MOST_ATTEMPTS = 20  # each with a better guess of C
 
 
@@ -74,7 +82,8 @@ class SimRank(GraphMeasure):
 
     def __init__(self, node_type: str, *, decay: float = 0.6, tolerance: float = 0.01, seed: int = 0) -> None:
         super().__init__(node_type)
-        self.decay, self.tolerance, self.seed = check_share("decay", decay), check_tolerance(tolerance), seed
+        self.decay = check_share("decay", decay, _NEAREST)
+        self.tolerance, self.seed = check_tolerance(tolerance), check_seed(seed)
 
     def _prepare(self, progress: Progress) -> float:
         size = self.hin_.numbering.total

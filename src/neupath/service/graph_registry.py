@@ -277,7 +277,7 @@ class GraphRegistry:
         self.limits.check_text("the meta-path", metapath)
 
         def fit() -> FittedScorer:
-            handle, hin = self.handle(graph), self.graph(graph).hin
+            handle, hin = self.handle(graph), self.graph(graph, as_of).hin
             path = None if metapath is None else self.limits.check_metapath(hin.metapath(metapath))
             scorer = choose_measure(hin.schema, metapath=path, measure=measure, node_type=node_type)
             if as_of is None and path is not None:

@@ -94,7 +94,7 @@ def fitted_scorer(
         return registry.combination(graph, [part.to_part() for part in parts], request.as_of)
     node_type = request.node_type
     if node_type is None and request.metapath is None and is_graph_measure(request.measure):
-        node_type = find_node_type(registry.graph(graph).hin, queries)
+        node_type = find_node_type(registry.graph(graph, request.as_of).hin, queries)
     metapath = request.metapath
     if request.refinement:
         registry.limits.check_text("the meta-path", metapath)

@@ -18,7 +18,7 @@ from neupath.errors import QueryError, listed
 from neupath.explain.explanation import CombinedExplanation, explain_combination
 from neupath.graph.hin import HIN, html_table
 from neupath.graph.metapath import MetaPath
-from neupath.graph.nodes import Id
+from neupath.graph.nodes import Id, in_lines
 from neupath.learn.evaluation import auc, r_squared, rmse
 from neupath.learn.inference.binary_labels import (
     Ranker,
@@ -214,7 +214,7 @@ class Inferred:
     def __repr__(self) -> str:
         parts = [f"  {part.weight:8.3f}  {part.metapath}" for part in self.parts]
         count = f"{len(self.pairs):,} label{'s' * (len(self.pairs) != 1)}"
-        return "\n".join([f"Inferred from {count}, by {self.measure}: {self.verdict}", *parts])
+        return in_lines(f"Inferred from {count}, by {self.measure}: {self.verdict}", *parts)
 
     def _repr_html_(self) -> str:
         intervals = ["" if part.low is None else f"{part.low:.3f} to {part.high:.3f}" for part in self.parts]
