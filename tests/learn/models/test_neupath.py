@@ -22,7 +22,7 @@ from neupath.learn.labels import Pairs
 from neupath.learn.models import NeuPath
 from neupath.learn.models.class_table import ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph
-from neupath.learn.models.neupath import Decoder, Encoder, find_tmax_torch
+from neupath.learn.models.neupath import Decoder, Encoder, Features, find_tmax_torch
 from tests.graphs import hins
 from tests.learn.models.plain_neupath import network, score_all, score_pairs
 from tests.learn.models.small_graphs import users
@@ -75,21 +75,30 @@ def test_scores_and_gradients_equal_the_plain_forward(
     types=st.tuples(st.sampled_from("abc"), st.sampled_from("abc")),
     layers=st.integers(1, 4),
     channels=st.sampled_from([0, 1, 3]),
+    features=st.sampled_from(["all", "counts", "ratio"]),
     sees_kinds=st.booleans(),
     shared=st.booleans(),
     seed=st.integers(0, 1000),
 )
 @pytest.mark.slow
 def test_the_improved_variant_equals_the_plain_forward(
-    hin: HIN, types: tuple[str, str], layers: int, channels: int, sees_kinds: bool, shared: bool, seed: int
+    hin: HIN,
+    types: tuple[str, str],
+    layers: int,
+    channels: int,
+    features: Features,
+    sees_kinds: bool,
+    shared: bool,
+    seed: int,
 ) -> None:
     """Scores and gradients, with edge weights, between nodes of one type or of two."""
     queries, targets = (hin.num_nodes(name) for name in types)
     if not queries or not targets:
         return
     model = NeuPath(
-        dim=4, layers=layers, paths=2, channels=channels, shared=shared, edge_types=sees_kinds, seed=seed, device="cpu"
-    )
+        dim=4, layers=layers, paths=2, channels=channels, features=features if channels else "all", shared=shared,
+        edge_types=sees_kinds, seed=seed, device="cpu",
+    )  # fmt: skip
     model.node_type_, model.target_type_ = types
     model._set_network(hin)
     rows = np.array([seed % queries, seed % queries, 0]), np.array([0, targets - 1, seed % targets])
