@@ -260,11 +260,23 @@ def test_learns(hin: HIN, teacher: npth.PathSim, variant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "ablation", [{"pooling": "mean"}, {"pooling": "sum"}, {"node_types": False}, {"edge_types": False}]
-)
+    "ablation",
+    [
+        {"pooling": "mean"}, {"pooling": "sum"}, {"node_types": False}, {"edge_types": False},
+        {"features": "counts"}, {"features": "ratio"},
+    ],
+)  # fmt: skip
 def test_ablations_train(hin: HIN, teacher: npth.PathSim, ablation) -> None:
     model = NeuPath(dim=8, epochs=1, device="cpu", **ablation).fit(hin, teacher=teacher, queries=users(20))
     assert np.isfinite(model.scores("u1")).all()
+
+
+def test_the_ratio_alone_sees_no_paths(hin: HIN, teacher: npth.PathSim) -> None:
+    model = NeuPath(dim=8, epochs=1, features="ratio", device="cpu").fit(hin, teacher=teacher, queries=users(9))
+    with pytest.raises(NeuPathError, match="sees only the ratio of its count channels picks no paths"):
+        model.attention_paths("u1", "u2")
+    with pytest.raises(NeuPathError, match="features is 'ratio'; .*, and without count channels only 'all'"):
+        NeuPath(channels=0, features="ratio")
 
 
 @pytest.mark.slow

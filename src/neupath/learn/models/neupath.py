@@ -390,7 +390,7 @@ class NeuPath(PairModel):
     def _encode(self, batch: ClassBatch) -> Tensor:
         """Return the path embeddings of the batch's classes, (K, T, d); zeros for the ratio alone."""
         if self.features == "ratio":
-            return torch.zeros(len(batch.queries), self.slots, self.dim, device=self.device)
+            return torch.zeros(len(batch.stages[-1].before), self.slots, self.dim, device=self.device)
         h: Tensor = self._coders[0](batch)
         return h
 
