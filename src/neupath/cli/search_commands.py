@@ -559,12 +559,8 @@ def _print_explanation(result: AnyExplanation, output: OutputFlags, ends: str) -
         stdout.print(render_set(result))
     elif isinstance(result, Explanation):
         stdout.print(render_explanation(result))
-    elif isinstance(result, StackExplanation):
-        stdout.print(render_stack(result, ends))
-    elif isinstance(result, CombinedExplanation):
-        stdout.print(render_combined(result))
     else:
-        stdout.print(render_attention(result, ends))
+        stdout.print(render_model(result, ends))
 
 
 def _group_rows(result: AnyExplanation) -> list[dict[str, object]]:
@@ -734,18 +730,21 @@ def render_combined(combined: CombinedExplanation) -> Group:
     return Group(*lines)
 
 
+def render_model(result: ModelExplanation, ends: str) -> Group:
+    """Show the explanation of a combination, a stack or another learned model."""
+    if isinstance(result, StackExplanation):
+        return render_stack(result, ends)
+    return render_combined(result) if isinstance(result, CombinedExplanation) else render_attention(result, ends)
+
+
 def render_stack(stack: StackExplanation, ends: str) -> Group:
     """Show the score of a stack, what each learner adds to it, and the explanations of those that show paths."""
     lines: list[RenderableType] = []
     for learner in stack.learners:
         own = f"{learner.name}, weight {learner.weight:.2f}, adds {signed(learner.share)}"
         lines.append(Text(printable(f"{own}: its own score is {score_text(learner.score)}"), style="bold"))
-        if isinstance(learner.explanation, CombinedExplanation):
-            lines.append(render_combined(learner.explanation))
-        elif learner.explanation is not None:
-            lines.append(render_attention(learner.explanation, ends))
-        else:
-            lines.append(Text("it shows no paths", style="dim"))
+        why = learner.explanation
+        lines.append(Text("it shows no paths", style="dim") if why is None else render_model(why, ends))
     return titled(_title(stack, ends), Sentence(stack.shares_text), *lines)
 
 

@@ -775,7 +775,7 @@ class ExplainedLearner:
     weight: float
     score: float
     share: float
-    explanation: CombinedExplanation | AttentionExplanation | None
+    explanation: "CombinedExplanation | AttentionExplanation | StackExplanation | None"
     """What is behind its own score; None if it shows no paths."""
 
     def to_dict(self) -> dict[str, object]:

@@ -1,4 +1,7 @@
-"""NeuPath's forward pass written plainly: every node, every edge, one query, as the paper's equations stand."""
+"""NeuPath's forward pass written plainly: every node, every edge, one query.
+
+It follows the paper's equations but for the start: only the first slot of a node begins with x_t, as in the model.
+"""
 
 import torch
 from torch import Tensor
