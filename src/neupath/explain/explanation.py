@@ -809,12 +809,20 @@ class StackExplanation(_InNotebook):
 
     @property
     def groups(self) -> tuple[PathGroup, ...]:
-        """The groups of the heaviest learner that shows paths, with shares of its own score or attention."""
+        """The groups of the heaviest learner that shows paths, with shares of its own score or attention.
+
+        A group of several meta-paths, at the same node, is one.
+        """
         why = self.explained.explanation if self.explained else None
-        if isinstance(why, CombinedExplanation):
-            groups = [group for part in why.parts for group in part.groups(why.score)]
-            return tuple(replace(group, score=None) for group in sorted(groups, key=lambda group: -group.share))
-        return why.groups if why else ()
+        if not isinstance(why, CombinedExplanation):
+            return why.groups if why else ()
+        merged: dict[PathNode, PathGroup] = {}
+        for each in (group for part in why.parts for group in part.groups(why.score)):
+            other = merged.get(each.node, PathGroup(each.node, 0, None, 0.0))
+            merged[each.node] = PathGroup(
+                each.node, other.paths + each.paths, None, other.share + each.share, other.instances + each.instances
+            )
+        return tuple(sorted(merged.values(), key=lambda group: -group.share))
 
     @property
     def shares_text(self) -> str:
@@ -853,6 +861,7 @@ def _explain_stack(
     stack: Any, query: Id, target: Id, limit: int, *, by: str | int | None, paths: int
 ) -> StackExplanation:
     """Explain each learner of a stack that can be, and what each adds to the score of the stack."""
+    score, rank, num_targets = standing(stack, query, target)
     learners, refused = [], None
     for name, member, scorer in stack.named_members():
         explanation = None
@@ -861,13 +870,12 @@ def _explain_stack(
                 explanation = explain_model(scorer, query, target, limit, by=by, paths=paths)
             except QueryError as error:
                 refused = refused or error
-        score = explanation.score if explanation else scorer.score(query, target)
-        share = member["weight"] * (score - member["mean"]) / member["spread"]
-        learners.append(ExplainedLearner(name, member["weight"], score, share, explanation))
+        own = explanation.score if explanation else scorer.score(query, target)
+        share = member["weight"] * (own - member.get("mean", 0.0)) / member["spread"] if score else 0.0
+        learners.append(ExplainedLearner(name, member["weight"], own, share, explanation))
     if refused is not None and not any(learner.explanation for learner in learners):
         raise refused
     learners.sort(key=lambda learner: -learner.weight)
-    score, rank, num_targets = standing(stack, query, target)
     return StackExplanation(query, target, stack.name, score, tuple(learners), rank, num_targets)
 
 

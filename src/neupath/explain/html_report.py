@@ -85,7 +85,12 @@ def _title(explanation: Explained) -> str:
     first = explanation.parts[0].explanation if isinstance(explanation, CombinedExplanation) else explanation
     if isinstance(first, Explanation):
         ends = first.query.label, first.target.label
-    return f"{_text(ends[0])} and {_text(ends[1])}: {_text(explanation.measure)} = {score_text(explanation.score)}"
+    title = f"{_text(ends[0])} and {_text(ends[1])}: {_text(explanation.measure)} = {score_text(explanation.score)}"
+    return title if isinstance(explanation, Explanation) else title + _place(explanation)
+
+
+def _place(explanation: Explained) -> str:
+    return f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else ""
 
 
 def _sections(explanation: Explained) -> Iterable[str]:
@@ -115,8 +120,7 @@ def _sections(explanation: Explained) -> Iterable[str]:
             yield f"<h2>{_text(why.metapath)}: {share} of the score</h2>\n<p>{_text(why.summary)}</p>\n"
             yield _groups(part.groups(explanation.score), why.num_groups)
         return
-    place = f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else ""
-    formula = f"{explanation.measure} = {explanation.calculation}{place}"
+    formula = f"{explanation.measure} = {explanation.calculation}{_place(explanation)}"
     yield f'<p class="quiet">{_text(explanation.metapath)}: {_text(formula)}. {_text(explanation.cost or "")}</p>\n'
     yield _groups(explanation.groups, explanation.num_groups)
     if explanation.why_not is not None:

@@ -324,7 +324,7 @@ class Stack(Scorer):
         return self._identity
 
     def named_members(self) -> list[tuple[str, dict[str, float], Scorer]]:
-        """Return the name of each learner, its weight, mean and spread, and the fitted scorer."""
+        """Return the name of each learner, its weight and scale, and the fitted scorer."""
         self._fitted()
         names = ["infer" if isinstance(scorer, Combination) else scorer.name for scorer in self.scorers_]
         return list(zip(names, self.members, self.scorers_, strict=True))

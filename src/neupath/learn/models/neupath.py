@@ -7,8 +7,8 @@ For a query c, every node t starts as x_t = [0,1,0,…], the query as [1,0,0,…
     Update    h_t[i] ← W_u(h_t[i] ‖ q_t[i])
 
 and the decoder scores t by y_ct = W_1·ReLU(W_2·(h_t[1] ‖ … ‖ h_t[T])). A node starts with one path; a slot without a
-path is zero and gives no candidate, so the T slots hold T different paths. (In the paper all T slots start with x_t. They
-would stay equal, and T-max pooling would be max pooling.)
+path is zero and gives no candidate, so the T slots hold T different paths. (In the paper all T slots start with x_t;
+they would stay equal, and T-max pooling would be max pooling.)
 
 That is `variant="paper"`. The default, `variant="improved"`, differs in three points. The decoder also sees the query's
 own embedding h_c and counts of walks f_ct (`walk_counts.py`), since PathSim divides by how many paths the query itself
