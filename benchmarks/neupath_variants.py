@@ -78,6 +78,9 @@ class Row:
 
 ROWS = {
     "neupath": Row("neupath", "", (1e-3, 3e-3, 5e-3)),
+    "neupath-no-channels": Row("neupath", "channels=0", ()),
+    "neupath-counts": Row("neupath", "features=counts", ()),
+    "neupath-ratio": Row("neupath", "features=ratio", ()),
     "neupath-paper": Row("neupath", "variant=paper,paths=3"),
     "neupath-as-printed": Row("neupath", "variant=paper,paths=2,shared=true", epochs=10),
     **{name: Row(name) for name in ("mlp", "gcn", "gat", "sage", "gin", "rgcn", "han", "hgt", "gtn")},

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import neupath as npth
+from neupath.learn.auto import Stack
+from neupath.learn.registry import make_model
 from neupath.measures import GRAPH_MEASURES, restart_walk
 from tests.command_line import Run
 from tests.tables import BAD_FOLDERS, CAST, MOVIES, write
@@ -224,6 +226,36 @@ def test_explain_a_combination(run: Run, tmp_path: Path) -> None:
     assert "100 paths" in (tmp_path / "why.html").read_text(encoding="utf-8")
     refused = run("explain", "toy", "Mike", "Jim", "--model", folder, "--draw", tmp_path / "why.svg")
     assert "--draw draws the paths of one meta-path; with --model, write an .html file" in refused.err
+
+
+def test_explain_boosted_trees_and_a_stack(run: Run, tmp_path: Path) -> None:
+    """All that decided is shown, with its sign: in text, JSON and HTML."""
+    pytest.importorskip("lightgbm")
+    toy = npth.load("toy")
+    names = ["Mike", "Jim", "Mary", "Bob"]
+    labels = [(a, b, float({a, b} == {"Mike", "Bob"})) for a in names for b in names if a != b]
+    trees = make_model("pathboost", trees=5).fit(toy, labels)
+    paths = npth.Combination([npth.Part("pathsim", "APVPA", 1.0)]).fit(toy)
+    scales = [{"weight": 0.7, "mean": 0.2, "spread": 0.3}, {"weight": 0.3, "mean": 0.1, "spread": 0.2}]
+    folders = trees.save(tmp_path / "trees"), Stack.of([trees, paths], scales).save(tmp_path / "stack")
+    for folder in folders:
+        hits = run("search", "toy", "Mike", "--model", folder, "--json").json["hits"]
+        hits = [hit for hit in hits if hit["score"] != 0 and hit["id"] != "Ann"]  # the trees have no path to Ann
+        for hit in hits:
+            why = run("explain", "toy", "Mike", hit["id"], "--model", folder, "--json").json
+            assert (why["score"], why["rank"]) == (hit["score"], hit["rank"])
+            page = tmp_path / "why.html"
+            text = run("explain", "toy", "Mike", hit["id"], "--model", folder, "--draw", page).out
+            assert f"rank {hit['rank']} of {why['targets']}" in text
+            learners = why.get("learners", [])
+            own = learners[0]["explanation"] if learners else why
+            assert own["contributions"]
+            shown = [f"{each['value']:+.2f}" for each in own["contributions"] if abs(each["value"]) >= 0.005]
+            shown += [f"{each['name']}, weight {each['weight']:.2f}, adds {each['share']:+.2f}" for each in learners]
+            assert shown
+            for line in shown:
+                assert line in text
+                assert line in page.read_text(encoding="utf-8")
 
 
 def test_relate(run: Run) -> None:

@@ -13,6 +13,8 @@ import pytest
 import neupath as npth
 from neupath import NeuPathError
 from neupath.engine.scorer import Scorer
+from neupath.explain.explanation import explain_model
+from neupath.explain.html_report import render_html
 from neupath.learn import auto
 from neupath.learn.auto import STATE, Stack, choose_metric, score_by_query, train_auto
 from neupath.learn.labels import Pairs, draw_pairs
@@ -95,6 +97,36 @@ def test_the_standard_mix_is_a_scorer_like_any_other(tmp_path: Path) -> None:
     assert LiveGraph(hin).attach(stack).top_k("u3", k=5) == stack.top_k("u3", k=5)
     train_auto(hin, labels, tmp_path / "second", learners=["pathboost", "infer"])
     np.testing.assert_array_equal(npth.load_scorer(tmp_path / "second", hin).scores("u3"), stack.scores("u3"))
+
+
+def test_a_stack_explains_its_own_score_by_all_learners() -> None:
+    hin = shop_graph()
+    near, far = (along(path)(hin, None, None) for path in ("user-item-user", "user-item-tag-item-user"))
+    silent = rank_by(np.linspace(0, 1, hin.num_nodes("user")))(None, None, None).fit(hin)
+    scales = [(0.3, 0.1, 0.2), (0.6, 0.4, 0.3), (0.1, 0.5, 0.4)]
+    members = [dict(zip(("weight", "mean", "spread"), scale, strict=True)) for scale in scales]
+    stack = Stack.of([near, far, silent], members)
+    hits = stack.top_k("u3", k=1000)
+    for hit in (hits[0], hits[7], hits[-1]):
+        why = explain_model(stack, "u3", hit.id)
+        assert (why.score, why.rank, why.num_targets) == (hit.score, hit.rank, len(hits))
+        assert sum(learner.share for learner in why.learners) == pytest.approx(why.score, abs=1e-12)
+        assert [(learner.name, learner.weight) for learner in why.learners] == [
+            ("infer", 0.6), ("infer", 0.3), ("fixed", 0.1),
+        ]  # fmt: skip
+        assert [learner.score for learner in why.learners] == [each.score("u3", hit.id) for each in (far, near, silent)]
+        assert why.learners[2].explanation is None
+        for learner in why.learners:
+            words = f"{learner.name} (weight {learner.weight:.2f}) adds {learner.share:+.2f}"
+            assert words in why.summary
+            for text in (repr(why), render_html(why), why._repr_html_()):
+                assert words in text
+        content = json.loads(json.dumps(why.to_dict()))
+        assert content["rank"] == hit.rank
+        assert [each["share"] for each in content["learners"]] == [learner.share for learner in why.learners]
+        assert sum(group["share"] for group in content["groups"]) == pytest.approx(float(far.score("u3", hit.id) > 0))
+    with pytest.raises(NeuPathError, match="shop"):
+        explain_model(stack, "u3", hits[0].id, by="shop")
 
 
 @pytest.mark.slow
@@ -306,6 +338,8 @@ def test_pathboost_comes_first() -> None:
 
 KILLED = """
 import os, signal, sys
+from neupath.explain.explanation import explain_model
+from neupath.explain.html_report import render_html
 from neupath.learn import auto
 from tests.graphs import shop_graph
 from tests.learn.test_auto import along, labels_of

@@ -11,7 +11,8 @@ pytest.importorskip("lightgbm")
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation
-from neupath.explain.explanation import explain_model
+from neupath.explain.explanation import AttentionExplanation, explain_model
+from neupath.explain.html_report import render_html
 from neupath.learn.attributes import NodeAttributes, PairAttributes
 from neupath.learn.evaluation import auc
 from neupath.learn.labels import Pairs
@@ -103,6 +104,33 @@ def test_explained_by_paths_and_attributes(model: PathBoost) -> None:
     assert sum(path.weight for path in paths) == pytest.approx(1.0)
     assert {(path.nodes[0].id, path.nodes[-1].id) for path in paths} == {("u1", hit.id)}
     assert "paths" in explain_model(model, "u1", hit.id).summary
+
+
+def test_all_that_decides_a_score_is_shown_with_its_sign(model: PathBoost) -> None:
+    """Two users with the same paths, one of another town: what lowers the score is not left out."""
+    hits = model.top_k("u1", k=100)
+    sentences = {}
+    for hit in hits:
+        why = explain_model(model, "u1", hit.id)
+        assert isinstance(why, AttentionExplanation)
+        assert why.score == hit.score
+        assert why.rank == (hit.rank if hit.score else None)
+        if not hit.score:
+            assert (why.contributions, why.margin) == ((), None)
+            assert "no path that it follows reaches it" in why.summary
+            continue
+        assert why.margin == pytest.approx(np.log(why.score / (1 - why.score)), rel=1e-6)
+        assert why.to_dict()["contributions"] == [vars(each) for each in model.contributions("u1", hit.id)]
+        towns = {each.name: each.value for each in why.contributions}["town: equal"]
+        sentences[hit.id] = towns, why.summary
+        raised, _, lowered = why.summary.partition(", lowered by ")
+        assert f"town: equal ({towns:+.2f})" in (raised if towns > 0 else lowered)
+        assert f"{towns:+.2f}" in render_html(why)
+        assert f"{towns:+.2f}" in repr(why)
+        assert f"{towns:+.2f}" in why._repr_html_()
+    best, worst = max(sentences.values()), min(sentences.values())
+    assert worst[0] < -1 < 1 < best[0]
+    assert worst[1] != best[1]
 
 
 def test_more_paths_never_lower_the_score(model: PathBoost) -> None:

@@ -67,9 +67,11 @@ from neupath.explain.explanation import (
     AttentionExplanation,
     CombinedExplanation,
     Explanation,
+    StackExplanation,
     WhyNot,
     counted,
     explain_model,
+    signed,
 )
 from neupath.explain.explanation import explain as explain_pair
 from neupath.explain.groups import PathGroup, PathInstance, percent, score_text
@@ -452,7 +454,8 @@ def _hit_lines(hits: Hits, columns: Mapping[str, Sequence[str]]) -> list[Text]:
 
 
 # ---- explain -------------------------------------------------------------------------------------
-AnyExplanation = Explanation | CombinedExplanation | AttentionExplanation | SetExplanation
+ModelExplanation = CombinedExplanation | AttentionExplanation | StackExplanation
+AnyExplanation = Explanation | ModelExplanation | SetExplanation
 _PATHS, _PATHS_OF_A_PAGE = 1, 10  # paths below each group
 _SHORT_NODE, _SHORT_END = 40, 20  # letters of a node between the ends of a path, and of its ends
 
@@ -560,14 +563,14 @@ def _print_explanation(result: AnyExplanation, output: OutputFlags, ends: str) -
         stdout.print(render_set(result))
     elif isinstance(result, Explanation):
         stdout.print(render_explanation(result))
-    elif isinstance(result, CombinedExplanation):
-        stdout.print(render_combined(result))
     else:
-        stdout.print(render_attention(result, f"{ends}: {result.measure} = {result.score:.4f}"))
+        stdout.print(render_model(result, ends))
 
 
 def _group_rows(result: AnyExplanation) -> list[dict[str, object]]:
     """Return the groups of an explanation, of each meta-path in turn, as the rows of a table."""
+    if isinstance(result, StackExplanation):
+        return [row for each in result.learners if each.explanation for row in _group_rows(each.explanation)]
     if isinstance(result, CombinedExplanation):
         parts = [(part.explanation.metapath, part.groups(result.score)) for part in result.parts]
     else:
@@ -575,7 +578,7 @@ def _group_rows(result: AnyExplanation) -> list[dict[str, object]]:
     return [{"metapath": metapath, **group.to_dict()} for metapath, groups in parts for group in groups]
 
 
-def _draw(result: Explanation | CombinedExplanation | AttentionExplanation, path: Path) -> None:
+def _draw(result: Explanation | ModelExplanation, path: Path) -> None:
     if path.suffix.lower() == ".html":
         from neupath.explain.html_report import write_html
 
@@ -731,7 +734,58 @@ def render_combined(combined: CombinedExplanation) -> Group:
     return Group(*lines)
 
 
-def render_attention(explanation: AttentionExplanation, title: str) -> Group:
+def render_model(result: ModelExplanation, ends: str) -> Group:
+    """Show the explanation of a combination, a stack or another learned model."""
+    if isinstance(result, StackExplanation):
+        return render_stack(result, ends)
+    return render_combined(result) if isinstance(result, CombinedExplanation) else render_attention(result, ends)
+
+
+def render_stack(stack: StackExplanation, ends: str) -> Group:
+    """Show the score of a stack, what each learner adds to it, and the explanations of those that show paths."""
+    lines: list[RenderableType] = []
+    for learner in stack.learners:
+        own = f"{learner.name}, weight {learner.weight:.2f}, adds {signed(learner.share)}"
+        lines.append(Text(printable(f"{own}: its own score is {score_text(learner.score)}"), style="bold"))
+        why = learner.explanation
+        lines.append(Text("it shows no paths", style="dim") if why is None else render_model(why, ends))
+    return titled(_title(stack, ends), Sentence(stack.shares_text), *lines)
+
+
+def _title(result: AttentionExplanation | StackExplanation, ends: str) -> str:
+    place = f", rank {result.rank:,} of {result.num_targets:,}" if result.rank else ""
+    return f"{ends}: {result.measure} = {score_text(result.score)}{place}"
+
+
+_LISTED_CONTRIBUTIONS = 20
+
+
+def _render_contributions(explanation: AttentionExplanation) -> Tree:
+    """Show what raises and lowers the margin that is squashed to the score, the largest first."""
+    assert explanation.base is not None
+    assert explanation.margin is not None
+    every = explanation.contributions
+    sums = f"{signed(explanation.base)} for any pair, and these, add up to {signed(explanation.margin)}"
+    tree = Tree(Text(printable(f"{sums}; squashed to 0 to 1: {score_text(explanation.score)}"), style="dim"))
+    for each in every[:_LISTED_CONTRIBUTIONS]:
+        tree.add(Text.assemble((f"{signed(each.value):>6}", "cyan"), "  ", label_text(each.name)))
+    rest = every[_LISTED_CONTRIBUTIONS:]
+    if rest:
+        tree.add(Text(f"and {len(rest)} more, together {signed(sum(each.value for each in rest))}", style="dim"))
+    return tree
+
+
+def render_attention(explanation: AttentionExplanation, ends: str) -> Group:
+    """Show what a model adds up, if it tells, and the nodes in the middle of the paths that it attends to."""
+    lines: list[RenderableType] = [Sentence(explanation.summary)]
+    if explanation.base is not None:
+        lines.append(_render_contributions(explanation))
+    if explanation.groups:
+        lines.append(_render_attended(explanation))
+    return titled(_title(explanation, ends), *lines)
+
+
+def _render_attended(explanation: AttentionExplanation) -> Tree:
     """Show the nodes in the middle of the paths that a model attends to, and paths, with shares of the attention."""
     tree = Tree(Text("paths by their middle node", style="dim"))
     for group in explanation.groups:
@@ -746,7 +800,7 @@ def render_attention(explanation: AttentionExplanation, title: str) -> Group:
     hidden = explanation.num_groups - len(explanation.groups)
     if hidden:
         tree.add(Text(f"and {counted(hidden, 'more node')}", style="dim"))
-    return titled(title, Sentence(explanation.summary), tree)
+    return tree
 
 
 def _render_path_of_model(instance: PathInstance) -> Text:

@@ -22,6 +22,7 @@ from neupath.explain.groups import (
     SimplePaths,
     Walks,
     describe_groups,
+    joined,
     middle_of,
     node_at,
     path_instance,
@@ -467,8 +468,26 @@ class ExplainedPart:
         }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class CombinedExplanation:
+class _InNotebook:
+    """An explanation of a model that shows itself: as HTML in notebooks, as text elsewhere."""
+
+    def _repr_html_(self) -> str:
+        from neupath.explain.html_report import render_fragment
+
+        return render_fragment(self)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        head = f"{self.query} and {self.target}: {self.measure} = {score_text(self.score)}"  # type: ignore[attr-defined]
+        place = f", rank {self.rank:,} of {self.num_targets:,}" if self.rank else ""  # type: ignore[attr-defined]
+        return "\n".join([head + place, self.summary, *self._lines()])  # type: ignore[attr-defined]
+
+    def _lines(self) -> list[str]:
+        """Return what stands below the summary."""
+        return []
+
+
+@dataclass(frozen=True, repr=False)
+class CombinedExplanation(_InNotebook):
     """The parts of one score, the largest first; their shares add up to it."""
 
     query: Id
@@ -492,6 +511,9 @@ class CombinedExplanation:
         if len(self.parts) == 1 or share > 1 - 1e-12:
             return first.explanation.summary
         return f"{percent(share)} of the score is by {first.explanation.metapath}. {first.explanation.summary}"
+
+    def _lines(self) -> list[str]:
+        return [f"  {score_text(part.share):>8}  {part.explanation.metapath}" for part in self.parts]
 
     def to_dict(self) -> dict[str, object]:
         """Return what `explain --model --json` prints."""
@@ -542,11 +564,23 @@ def _step_of(metapath: MetaPath, by: str | int | None) -> int | None:
 def _combined(scorer: Scorer, parts: list[ExplainedPart]) -> CombinedExplanation:
     parts.sort(key=lambda part: -part.share)
     first = parts[0].explanation
-    x = scorer.hin_.row(scorer.source_type, first.query.id)
-    y = scorer.hin_.row(scorer.target_type, first.target.id)
-    rank, num_targets = rank_of(scorer, scorer.score_rows(np.array([x]))[0], x, y)
-    score = sum(part.share for part in parts)
+    score, rank, num_targets = standing(scorer, first.query.id, first.target.id)
     return CombinedExplanation(first.query.id, first.target.id, scorer.name, score, tuple(parts), rank, num_targets)
+
+
+def standing(scorer: Scorer, query: Id, target: Id) -> tuple[float, int | None, int]:
+    """Return the score and the rank of a target as a search for the query has them, and how many nodes it ranks.
+
+    The rank is None if the target is no hit, has the score 0, or is the query itself.
+    """
+    x, y = scorer.hin_.row(scorer.source_type, query), scorer.hin_.row(scorer.target_type, target)
+    skipped = x if scorer.source_type == scorer.target_type else -1
+    ranking = scorer.rank_rows(np.array([x]), np.array([skipped]), scorer.hin_.num_nodes(scorer.target_type), None, 1)
+    rows, scores = (each[0, : ranking.sizes[0]] for each in (ranking.rows, ranking.scores))
+    places, num_targets = np.flatnonzero((rows == y) & (scores != 0)), int(np.count_nonzero(scores))
+    if len(places):
+        return float(scores[places[0]]), 1 + int(places[0]), num_targets
+    return float(scorer.score_targets(x, np.array([y]))[0]), None, num_targets
 
 
 @dataclass(frozen=True)
@@ -605,8 +639,26 @@ _ATTENTION_PATHS = 1000
 
 
 @dataclass(frozen=True)
-class AttentionExplanation:
-    """What a learned model attends to when it scores two nodes: paths, each with its share of the attention."""
+class Contribution:
+    """What a meta-path, an attribute or a degree adds to the score of a pair, before it is squashed to 0 to 1.
+
+    It is a SHAP value: below 0 it lowers the score.
+    """
+
+    name: str
+    value: float
+
+    def to_dict(self) -> dict[str, object]:
+        return dict(vars(self))
+
+
+@dataclass(frozen=True, repr=False)
+class AttentionExplanation(_InNotebook):
+    """What a learned model attends to when it scores two nodes: paths, each with its share of the attention.
+
+    Boosted trees split the score itself, too: 1 / (1 + exp(-margin)), where the margin is `base` and all
+    `contributions` added up.
+    """
 
     query: Id
     target: Id
@@ -617,18 +669,66 @@ class AttentionExplanation:
     """The paths by the node in their middle, heaviest first, with their shares of the attention."""
     num_groups: int = 0
     summary: str = ""
-    """A sentence that says to which nodes the model attends."""
+    """Sentences that say what decides the score, if the model tells, and to which nodes it attends."""
+    rank: int | None = None
+    """The target's rank in a search for the query; None if it is unrelated, or the query itself."""
+    num_targets: int = 0
+    """How many nodes such a search ranks."""
+    base: float | None = None
+    """The margin of a pair of which nothing is known; None if the model does not split its margin."""
+    contributions: tuple[Contribution, ...] = ()
+    """All that raises or lowers the margin from there, the largest first."""
+
+    @property
+    def margin(self) -> float | None:
+        """What is squashed to the score: `base` and all contributions."""
+        return None if self.base is None else self.base + sum(each.value for each in self.contributions)
+
+    def _lines(self) -> list[str]:
+        groups = [f"  {percent(group.share):>6}  {shortened(group.node.label)}" for group in self.groups]
+        return [*(f"  {signed(each.value):>6}  {each.name}" for each in self.contributions), *groups]
 
     def to_dict(self) -> dict[str, object]:
+        """Return what `explain --model --json` prints."""
         return {
             "query": self.query,
             "target": self.target,
             "measure": self.measure,
             "score": self.score,
+            "rank": self.rank,
+            "targets": self.num_targets,
             "summary": self.summary,
+            "base": self.base,
+            "margin": self.margin,
+            "contributions": [each.to_dict() for each in self.contributions],
             "groups": [group.to_dict() for group in self.groups],
             "paths": [asdict(path) | {"metapath": path.metapath} for path in self.paths],
         }
+
+
+def signed(value: float) -> str:
+    """Write what is added to a score, with its sign.
+
+    >>> signed(2.314), signed(-0.00021), signed(0.0)
+    ('+2.31', '-0.0002', '+0.00')
+    """
+    return f"{value:+.2f}" if value == 0 or abs(value) >= 0.005 else f"{value:+.1g}"
+
+
+def describe_contributions(contributions: Sequence[Contribution]) -> str:
+    """Say in a sentence what raises a score and what lowers it, given the largest contributions first.
+
+    >>> describe_contributions([Contribution("year: difference", -5.07), Contribution("user-item-user", 2.31)])
+    'Raised by user-item-user (+2.31), lowered by year: difference (-5.07).'
+    """
+    sides = []
+    for verb, sign in (("raised", 1), ("lowered", -1)):
+        own = [each for each in contributions if sign * each.value > 0]
+        words = [f"{each.name} ({signed(each.value)})" for each in own[:NAMED]]
+        if len(own) > NAMED:
+            words.append(f"{len(own) - NAMED} more ({signed(sum(each.value for each in own[NAMED:]))})")
+        sides.append(f"{verb} by {joined(words)}" if words else f"{verb} by nothing")
+    return f"R{sides[0][1:]}, {sides[1]}."
 
 
 def _explain_attention(scorer: Any, query: Id, target: Id, limit: int, paths: int) -> AttentionExplanation:
@@ -647,22 +747,153 @@ def _explain_attention(scorer: Any, query: Id, target: Id, limit: int, paths: in
         )  # fmt: skip
         groups.append(PathGroup(middle, len(own), None, sum(path.weight for path in own), instances))
     groups.sort(key=lambda group: -group.share)
-    summary = describe_groups(groups, len(groups), subject="The model attends to paths") if groups else ""
-    return AttentionExplanation(
-        query, target, scorer.name, scorer.score(query, target), traced[:limit], tuple(groups[:limit]), len(groups),
-        summary,
+    score, rank, num_targets = standing(scorer, query, target)
+    explanation = AttentionExplanation(
+        query, target, scorer.name, score, traced[:limit], tuple(groups[:limit]), len(groups), rank=rank,
+        num_targets=num_targets,
     )  # fmt: skip
+    if not hasattr(scorer, "split_margin"):
+        summary = describe_groups(groups, len(groups), subject="The model attends to paths") if groups else ""
+        return replace(explanation, summary=summary)
+    margin = scorer.split_margin(query, target)
+    if margin is None:
+        sentence = f"The model does not rank {shortened(str(target))}: no path that it follows reaches it, or too many "
+        return replace(explanation, summary=f"{sentence}other targets have stronger ones. Its score is 0.")
+    base, contributions = margin
+    sentences = [describe_contributions(contributions)]
+    if groups:
+        sentences.append(describe_groups(groups, len(groups), subject="The paths that raise it run"))
+    return replace(explanation, summary=" ".join(sentences), base=base, contributions=tuple(contributions))
+
+
+# ---- Stacks --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class ExplainedLearner:
+    """One learner of a stack: its weight, its own score of the pair, and what that adds to the score of the stack."""
+
+    name: str
+    weight: float
+    score: float
+    share: float
+    explanation: "CombinedExplanation | AttentionExplanation | StackExplanation | None"
+    """What is behind its own score; None if it shows no paths."""
+
+    def to_dict(self) -> dict[str, object]:
+        return {
+            "name": self.name,
+            "weight": self.weight,
+            "score": self.score,
+            "share": self.share,
+            "explanation": None if self.explanation is None else self.explanation.to_dict(),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class StackExplanation(_InNotebook):
+    """What each learner adds to the score of a stack, the heaviest learner first; the shares add up to the score."""
+
+    query: Id
+    target: Id
+    measure: str
+    score: float
+    learners: tuple[ExplainedLearner, ...]
+    rank: int | None = None
+    """The target's rank in a search for the query; None if it is unrelated, or the query itself."""
+    num_targets: int = 0
+    """How many nodes such a search ranks."""
+
+    @property
+    def explained(self) -> ExplainedLearner | None:
+        """The heaviest learner that shows paths."""
+        return next((learner for learner in self.learners if learner.explanation is not None), None)
+
+    @property
+    def groups(self) -> tuple[PathGroup, ...]:
+        """The groups of the heaviest learner that shows paths, with shares of its own score or attention.
+
+        A group of several meta-paths, at the same node, is one.
+        """
+        why = self.explained.explanation if self.explained else None
+        if not isinstance(why, CombinedExplanation):
+            return why.groups if why else ()
+        merged: dict[PathNode, PathGroup] = {}
+        for each in (group for part in why.parts for group in part.groups(why.score)):
+            other = merged.get(each.node, PathGroup(each.node, 0, None, 0.0))
+            merged[each.node] = PathGroup(
+                each.node, other.paths + each.paths, None, other.share + each.share, other.instances + each.instances
+            )
+        return tuple(sorted(merged.values(), key=lambda group: -group.share))
+
+    @property
+    def shares_text(self) -> str:
+        """Say in a sentence what each learner adds."""
+        words = [f"{each.name} (weight {each.weight:.2f}) adds {signed(each.share)}" for each in self.learners]
+        return f"{joined(words)}."
+
+    @property
+    def summary(self) -> str:
+        """Say what each learner adds, and then what decides the score of the heaviest one that shows it."""
+        main = self.explained
+        behind = f" {main.name}: {main.explanation.summary}" if main and main.explanation else ""
+        return self.shares_text + behind
+
+    def _lines(self) -> list[str]:
+        return [f"  {signed(each.share):>6}  {each.name}, weight {each.weight:.2f}" for each in self.learners]
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `explain --model --json` prints."""
+        why = self.explained.explanation if self.explained else None
+        return {
+            "query": self.query,
+            "target": self.target,
+            "measure": self.measure,
+            "score": self.score,
+            "rank": self.rank,
+            "targets": self.num_targets,
+            "summary": self.summary,
+            "learners": [learner.to_dict() for learner in self.learners],
+            "groups": [group.to_dict() for group in self.groups],
+            "paths": why.to_dict().get("paths", []) if why else [],
+        }
+
+
+def _explain_stack(
+    stack: Any, query: Id, target: Id, limit: int, *, by: str | int | None, paths: int
+) -> StackExplanation:
+    """Explain each learner of a stack that can be, and what each adds to the score of the stack."""
+    score, rank, num_targets = standing(stack, query, target)
+    learners, refused = [], None
+    for name, member, scorer in stack.named_members():
+        explanation = None
+        if _shows_paths(scorer):
+            try:
+                explanation = explain_model(scorer, query, target, limit, by=by, paths=paths)
+            except QueryError as error:
+                refused = refused or error
+        own = explanation.score if explanation else scorer.score(query, target)
+        share = member["weight"] * (own - member.get("mean", 0.0)) / member["spread"] if score else 0.0
+        learners.append(ExplainedLearner(name, member["weight"], own, share, explanation))
+    if refused is not None and not any(learner.explanation for learner in learners):
+        raise refused
+    learners.sort(key=lambda learner: -learner.weight)
+    return StackExplanation(query, target, stack.name, score, tuple(learners), rank, num_targets)
+
+
+def _shows_paths(scorer: Scorer) -> bool:
+    return isinstance(scorer, Combination) or any(
+        hasattr(scorer, name) for name in ("as_combination", "soft_metapaths", "attention_paths")
+    )
 
 
 def explain_model(
     scorer: Scorer, query: NodeRef, target: NodeRef, limit: int = 10, *, by: str | int | None = None, paths: int = 1
-) -> CombinedExplanation | AttentionExplanation:
+) -> CombinedExplanation | AttentionExplanation | StackExplanation:
     """Explain the score of two nodes under a combination or a learned model.
 
     Parameters
     ----------
     scorer
-        A fitted combination, or a model that has `attention_paths` or `soft_metapaths`.
+        A fitted combination, a stack, or a model that has `attention_paths` or `soft_metapaths`.
     query, target
         The two nodes, by id or unambiguous name.
     limit
@@ -680,6 +911,8 @@ def explain_model(
     query, target = id_of(query), id_of(target)
     if isinstance(scorer, Combination):
         return explain_combination(scorer, query, target, limit, by=by, paths=paths)
+    if hasattr(scorer, "named_members"):
+        return _explain_stack(scorer, query, target, limit, by=by, paths=paths)
     combination = scorer.as_combination() if hasattr(scorer, "as_combination") else None
     if combination is not None:
         return replace(explain_combination(combination, query, target, limit, by=by, paths=paths), measure=scorer.name)

@@ -6,23 +6,32 @@ from pathlib import Path
 
 from neupath._runtime.files import write_text
 from neupath.errors import QueryError
-from neupath.explain.explanation import AttentionExplanation, CombinedExplanation, Explanation, counted
+from neupath.explain.explanation import (
+    AttentionExplanation,
+    CombinedExplanation,
+    Contribution,
+    Explanation,
+    StackExplanation,
+    counted,
+    signed,
+)
 from neupath.explain.groups import PathGroup, PathInstance, percent, score_text
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
-:root { color-scheme: light dark; --bar: #3b6fb6; --quiet: #667; }
-@media (prefers-color-scheme: dark) { :root { --bar: #6d9fe0; --quiet: #99a; } }
+:root { color-scheme: light dark; --bar: #3b6fb6; --below: #b6543b; --quiet: #667; }
+@media (prefers-color-scheme: dark) { :root { --bar: #6d9fe0; --below: #e08a6d; --quiet: #99a; } }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; }
 h1, h2, summary, li { overflow-wrap: anywhere; }
 .quiet { color: var(--quiet); }
 details { margin: .3rem 0; } summary { cursor: pointer; }
 .bar { display: block; height: .5rem; background: var(--bar); border-radius: .25rem; min-width: 1px; }
+.below { background: var(--below); }
 .share { display: inline-block; min-width: 5.5rem; font-variant-numeric: tabular-nums; }
 ol { margin: .3rem 0 .6rem; } .link { color: var(--quiet); }
 """
-Explained = Explanation | CombinedExplanation | AttentionExplanation
+Explained = Explanation | CombinedExplanation | AttentionExplanation | StackExplanation
 
 
 def write_html(explanation: Explained, path: str | Path) -> Path:
@@ -76,13 +85,33 @@ def _title(explanation: Explained) -> str:
     first = explanation.parts[0].explanation if isinstance(explanation, CombinedExplanation) else explanation
     if isinstance(first, Explanation):
         ends = first.query.label, first.target.label
-    return f"{_text(ends[0])} and {_text(ends[1])}: {_text(explanation.measure)} = {score_text(explanation.score)}"
+    title = f"{_text(ends[0])} and {_text(ends[1])}: {_text(explanation.measure)} = {score_text(explanation.score)}"
+    return title if isinstance(explanation, Explanation) else title + _place(explanation)
+
+
+def _place(explanation: Explained) -> str:
+    return f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else ""
 
 
 def _sections(explanation: Explained) -> Iterable[str]:
     if isinstance(explanation, AttentionExplanation):
-        yield '<p class="quiet">Shares are of the model\'s attention.</p>\n'
+        yield _contributions(explanation)
+        if explanation.groups:
+            what = "the model's attention" if explanation.base is None else "what the paths that raise it add"
+            yield f'<p class="quiet">Shares are of {what}.</p>\n'
         yield _groups(explanation.groups, explanation.num_groups)
+        return
+    if isinstance(explanation, StackExplanation):
+        for learner in explanation.learners:
+            own = f"{learner.name}, weight {learner.weight:.2f}, adds {signed(learner.share)}"
+            yield f"<h2>{_text(own)}</h2>\n"
+            yield f'<p class="quiet">Its own score is {score_text(learner.score)}.</p>\n'
+            if learner.explanation is None:
+                yield '<p class="quiet">It shows no paths.</p>\n'
+            else:
+                if learner is not explanation.explained:  # whose summary stands above
+                    yield f"<p>{_text(learner.explanation.summary)}</p>\n"
+                yield from _sections(learner.explanation)
         return
     if isinstance(explanation, CombinedExplanation):
         for part in explanation.parts:
@@ -91,12 +120,29 @@ def _sections(explanation: Explained) -> Iterable[str]:
             yield f"<h2>{_text(why.metapath)}: {share} of the score</h2>\n<p>{_text(why.summary)}</p>\n"
             yield _groups(part.groups(explanation.score), why.num_groups)
         return
-    place = f", rank {explanation.rank:,} of {explanation.num_targets:,}" if explanation.rank else ""
-    formula = f"{explanation.measure} = {explanation.calculation}{place}"
+    formula = f"{explanation.measure} = {explanation.calculation}{_place(explanation)}"
     yield f'<p class="quiet">{_text(explanation.metapath)}: {_text(formula)}. {_text(explanation.cost or "")}</p>\n'
     yield _groups(explanation.groups, explanation.num_groups)
     if explanation.why_not is not None:
         yield f"<p>{_text(explanation.why_not.sentence)}</p>\n"
+
+
+def _contributions(explanation: AttentionExplanation) -> str:
+    """Show what raises and lowers the margin that is squashed to the score, all of it."""
+    if explanation.base is None or explanation.margin is None:
+        return ""
+    largest = max((abs(each.value) for each in explanation.contributions), default=0.0)
+    sums = f"{signed(explanation.base)} for any pair, and all that follows, add up to {signed(explanation.margin)}"
+    head = f'<p class="quiet">{sums}; squashed to 0 to 1, that is {score_text(explanation.score)}.</p>\n'
+    return head + "".join(_contribution(each, largest) for each in explanation.contributions)
+
+
+def _contribution(each: Contribution, largest: float) -> str:
+    side = " below" if each.value < 0 else ""
+    return (
+        f'<div><span class="share">{signed(each.value)}</span> {_text(each.name)}'
+        f'<span class="bar{side}" style="width: {100 * abs(each.value) / largest:.1f}%"></span></div>\n'
+    )
 
 
 def _groups(groups: Sequence[PathGroup], num_groups: int) -> str:

@@ -323,6 +323,12 @@ class Stack(Scorer):
     def identity(self) -> object:
         return self._identity
 
+    def named_members(self) -> list[tuple[str, dict[str, float], Scorer]]:
+        """Return the name of each learner, its weight and scale, and the fitted scorer."""
+        self._fitted()
+        names = ["infer" if isinstance(scorer, Combination) else scorer.name for scorer in self.scorers_]
+        return list(zip(names, self.members, self.scorers_, strict=True))
+
     def as_combination(self) -> Combination | None:
         """Return the heaviest member that says which paths it follows, if that is a sum of measures."""
         heaviest = self._explaining()

@@ -8,7 +8,6 @@ the trees rank them, and the others have the score 0.
 """
 
 import copy
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -18,7 +17,7 @@ import numpy as np
 from neupath._runtime.files import write_text
 from neupath.engine.scorer import Scorer
 from neupath.errors import MissingExtraError, QueryError, SourceError, first_line
-from neupath.explain.explanation import explain
+from neupath.explain.explanation import Contribution, explain
 from neupath.graph.hin import HIN, Floats, check_graph
 from neupath.graph.metapath import MetaPath, arrow
 from neupath.graph.nodes import Id, Rows
@@ -46,17 +45,6 @@ def lightgbm() -> Any:
     except ImportError as error:
         raise MissingExtraError("LightGBM", "neupath[learn]") from error
     return package
-
-
-@dataclass(frozen=True)
-class Contribution:
-    """What a path or attribute adds to the score of a pair, before it is squashed to 0 to 1 (a SHAP value)."""
-
-    name: str
-    value: float
-
-    def to_dict(self) -> dict[str, object]:
-        return dict(vars(self))
 
 
 class PathBoost(Scorer):
@@ -304,18 +292,30 @@ class PathBoost(Scorer):
         return scores
 
     def contributions(self, query: Id, target: Id) -> list[Contribution]:
-        """Return what each meta-path, attribute and degree adds to the score of a pair; the largest first."""
+        """Return what each meta-path, attribute and degree adds to the score of a pair; the largest first.
+
+        There are none if the trees do not rank the target, whose score is 0 then.
+        """
+        margin = self.split_margin(query, target)
+        return [] if margin is None else margin[1]
+
+    def split_margin(self, query: Id, target: Id) -> tuple[float, list[Contribution]] | None:
+        """Return the margin before anything is known of a pair, and all that is added to it, the largest first.
+
+        The score is 1 / (1 + exp(-margin)) of their sum. It is None if the trees do not rank the target.
+        """
         row, column = self._fitted().row(self.source_type, query), self.hin_.row(self.target_type, target)
-        ends = np.array([row]), np.array([column])
-        pair = Pairs(self.source_type, ends[0], ends[1], np.zeros(1), target_type=self.target_type)
-        shares = self.booster_.predict(self._features_of(pair), pred_contrib=True, num_threads=_THREADS)[0]
+        found, matrix = self._candidates_of(row)
+        places = np.flatnonzero(found == column)
+        if not len(places):
+            return None
+        shares = self.booster_.predict(matrix[places], pred_contrib=True, num_threads=_THREADS)[0].tolist()
+        names = [str(measure.metapath_) for measure in self.measures_]
         total: dict[str, float] = {}
-        for name, value in zip(self.feature_names_, shares[:-1].tolist(), strict=True):
-            measure, _, metapath = name.partition(" ")
-            known = metapath if measure in _MEASURES else name
-            total[known] = total.get(known, 0.0) + value
+        for name, value in zip([*names, *self.feature_names_[len(names) :]], shares[:-1], strict=True):
+            total[name] = total.get(name, 0.0) + value
         ordered = sorted(total.items(), key=lambda item: (-abs(item[1]), item[0]))
-        return [Contribution(name, value) for name, value in ordered if value]
+        return shares[-1], [Contribution(name, value) for name, value in ordered if value]
 
     def attention_paths(self, query: Id, target: Id, limit: int = 10) -> list[AttentionPath]:
         """Return the path instances along the meta-paths that raise the score, by what these add; heaviest first."""
@@ -383,7 +383,6 @@ class PathBoost(Scorer):
         return model
 
 
-_MEASURES = ("pathsim", "hetesim", "pcrw", "pathcount")
 _RISING = ("pathsim", "hetesim", "pcrw")
 """The measures whose scores are normalised: the higher, the more similar."""
 

@@ -1,4 +1,7 @@
-"""NeuPath's forward pass written plainly: every node, every edge, one query, as the paper's equations stand."""
+"""NeuPath's forward pass written plainly: every node, every edge, one query.
+
+It follows the paper's equations but for the start: only the first slot of a node begins with x_t, as in the model.
+"""
 
 import torch
 from torch import Tensor
@@ -85,7 +88,10 @@ def score_pairs(model: NeuPath, query: int, target: int) -> Tensor:
     f, b = forward[:, c], backward[:, t]  # (channels, nodes)
     both, own, other = (f * b).sum(-1), (f * f).sum(-1), (b * b).sum(-1)
     logs = [(1 + count).log() for count in (both, own, other, f.sum(-1), b.sum(-1))]
-    features = torch.cat([*logs, 2 * both / (own + other).clamp(min=1e-20)])
+    ratio = 2 * both / (own + other).clamp(min=1e-20)
+    if model.features == "ratio":
+        return decoder.direct(ratio) + decoder.score.bias
+    features = torch.cat([*logs, ratio] if model.features == "all" else logs)
     return decoder.score((hidden + decoder.counts(features)).relu()) + decoder.direct(features)
 
 

@@ -22,7 +22,7 @@ from neupath.learn.labels import Pairs
 from neupath.learn.models import NeuPath
 from neupath.learn.models.class_table import ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph
-from neupath.learn.models.neupath import Decoder, Encoder, find_tmax_torch
+from neupath.learn.models.neupath import Decoder, Encoder, Features, find_tmax_torch
 from tests.graphs import hins
 from tests.learn.models.plain_neupath import network, score_all, score_pairs
 from tests.learn.models.small_graphs import users
@@ -75,21 +75,30 @@ def test_scores_and_gradients_equal_the_plain_forward(
     types=st.tuples(st.sampled_from("abc"), st.sampled_from("abc")),
     layers=st.integers(1, 4),
     channels=st.sampled_from([0, 1, 3]),
+    features=st.sampled_from(["all", "counts", "ratio"]),
     sees_kinds=st.booleans(),
     shared=st.booleans(),
     seed=st.integers(0, 1000),
 )
 @pytest.mark.slow
 def test_the_improved_variant_equals_the_plain_forward(
-    hin: HIN, types: tuple[str, str], layers: int, channels: int, sees_kinds: bool, shared: bool, seed: int
+    hin: HIN,
+    types: tuple[str, str],
+    layers: int,
+    channels: int,
+    features: Features,
+    sees_kinds: bool,
+    shared: bool,
+    seed: int,
 ) -> None:
     """Scores and gradients, with edge weights, between nodes of one type or of two."""
     queries, targets = (hin.num_nodes(name) for name in types)
     if not queries or not targets:
         return
     model = NeuPath(
-        dim=4, layers=layers, paths=2, channels=channels, shared=shared, edge_types=sees_kinds, seed=seed, device="cpu"
-    )
+        dim=4, layers=layers, paths=2, channels=channels, features=features if channels else "all", shared=shared,
+        edge_types=sees_kinds, seed=seed, device="cpu",
+    )  # fmt: skip
     model.node_type_, model.target_type_ = types
     model._set_network(hin)
     rows = np.array([seed % queries, seed % queries, 0]), np.array([0, targets - 1, seed % targets])
@@ -251,11 +260,23 @@ def test_learns(hin: HIN, teacher: npth.PathSim, variant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "ablation", [{"pooling": "mean"}, {"pooling": "sum"}, {"node_types": False}, {"edge_types": False}]
-)
+    "ablation",
+    [
+        {"pooling": "mean"}, {"pooling": "sum"}, {"node_types": False}, {"edge_types": False},
+        {"features": "counts"}, {"features": "ratio"},
+    ],
+)  # fmt: skip
 def test_ablations_train(hin: HIN, teacher: npth.PathSim, ablation) -> None:
     model = NeuPath(dim=8, epochs=1, device="cpu", **ablation).fit(hin, teacher=teacher, queries=users(20))
     assert np.isfinite(model.scores("u1")).all()
+
+
+def test_the_ratio_alone_sees_no_paths(hin: HIN, teacher: npth.PathSim) -> None:
+    model = NeuPath(dim=8, epochs=1, features="ratio", device="cpu").fit(hin, teacher=teacher, queries=users(9))
+    with pytest.raises(NeuPathError, match="sees only the ratio of its count channels picks no paths"):
+        model.attention_paths("u1", "u2")
+    with pytest.raises(NeuPathError, match="features is 'ratio'; .*, and without count channels only 'all'"):
+        NeuPath(channels=0, features="ratio")
 
 
 @pytest.mark.slow

@@ -7,7 +7,8 @@ For a query c, every node t starts as x_t = [0,1,0,…], the query as [1,0,0,…
     Update    h_t[i] ← W_u(h_t[i] ‖ q_t[i])
 
 and the decoder scores t by y_ct = W_1·ReLU(W_2·(h_t[1] ‖ … ‖ h_t[T])). A node starts with one path; a slot without a
-path is zero and gives no candidate, so the T slots hold T different paths.
+path is zero and gives no candidate, so the T slots hold T different paths. (In the paper all T slots start with x_t;
+they would stay equal, and T-max pooling would be max pooling.)
 
 That is `variant="paper"`. The default, `variant="improved"`, differs in three points. The decoder also sees the query's
 own embedding h_c and counts of walks f_ct (`walk_counts.py`), since PathSim divides by how many paths the query itself
@@ -55,12 +56,14 @@ from neupath.learn.models.model import (
 )
 from neupath.learn.models.neupath_updates import NeuPathUpdater
 from neupath.learn.models.training import Recipe
-from neupath.learn.models.walk_counts import FEATURES, CountBatch, CountChannels, WalkCounter
+from neupath.learn.models.walk_counts import COUNTS, FEATURES, CountBatch, CountChannels, WalkCounter
 
 Pooling = Literal["tmax", "max", "mean", "sum"]
 Variant = Literal["improved", "paper"]
+Features = Literal["all", "counts", "ratio"]
 _POOLINGS = ("tmax", "max", "mean", "sum")
 _VARIANTS = ("improved", "paper")
+_FEATURES = ("all", "counts", "ratio")
 _NOISE = 0.3
 """How far the encoder's matrices start from the identity, relative to random ones."""
 _CLASSES_PER_BLOCK = 20_000
@@ -153,22 +156,31 @@ class Decoder(nn.Module):
 
 
 class PairDecoder(nn.Module):
-    """y = W_1·ReLU(W_2·(h_t ‖ h_c ‖ f)) + w·f, with W_2 in its three parts; `features` is the length of f."""
+    """y = W_1·ReLU(W_2·(h_t ‖ h_c ‖ f)) + w·f, with W_2 in its three parts; f are some features of the channels.
 
-    def __init__(self, dim: int, slots: int, features: int) -> None:
+    For the ratio alone, y = w·f + a constant.
+    """
+
+    def __init__(self, dim: int, slots: int, channels: int, features: Features) -> None:
         super().__init__()
+        counts = COUNTS * channels
+        self.seen = {"all": slice(None), "counts": slice(counts), "ratio": slice(counts, None)}[features]
+        width = len(range(FEATURES * channels)[self.seen])
         self.target = nn.Linear(dim * slots, dim)
         self.query = nn.Linear(dim * slots, dim, bias=False)
-        self.counts = nn.Linear(features, dim, bias=False) if features else None
-        self.direct = nn.Linear(features, 1, bias=False) if features else None  # w
+        self.counts = nn.Linear(width, dim, bias=False) if width and features != "ratio" else None
+        self.direct = nn.Linear(width, 1, bias=False) if width else None  # w
         self.score = nn.Linear(dim, 1)  # W_1
 
     def forward(self, target: Tensor, query: Tensor, counts: Tensor | None) -> Tensor:
         """Return the score of each pair, given W_2's parts for h_t and h_c, and f; (pairs, d) twice to (pairs,)."""
         hidden = target + query
-        if counts is None or self.counts is None or self.direct is None:
+        if counts is None or self.direct is None:
             scores: Tensor = self.score(torch.relu(hidden))
+        elif self.counts is None:
+            scores = self.direct(counts[..., self.seen]) + self.score.bias
         else:
+            counts = counts[..., self.seen]
             scores = self.score(torch.relu(hidden + self.counts(counts))) + self.direct(counts)
         return scores.squeeze(-1)
 
@@ -201,6 +213,9 @@ class NeuPath(PairModel):
         "improved", or "paper" for the model as published.
     channels
         How many count channels there are beside T-max pooling, 0 for none; the paper's variant has none.
+    features
+        What of the channels the decoder sees, for ablations: "all", or only "counts", without PathSim's ratio, or only
+        the "ratio", without the encoder.
     shared
         Whether all layers have the same matrices, as the paper's notation has it.
     pooling
@@ -221,7 +236,7 @@ class NeuPath(PairModel):
 
     name = "neupath"
     param_names = (
-        "dim", "layers", "paths", "variant", "channels", "shared", "pooling", "node_types", "edge_types",
+        "dim", "layers", "paths", "variant", "channels", "features", "shared", "pooling", "node_types", "edge_types",
         *TRAINING_PARAMS,
     )  # fmt: skip
     supports_processes = True
@@ -238,6 +253,7 @@ class NeuPath(PairModel):
         *,
         variant: Variant = "improved",
         channels: int | None = None,
+        features: Features = "all",
         shared: bool = False,
         pooling: Pooling = "tmax",
         node_types: bool = True,
@@ -264,6 +280,12 @@ class NeuPath(PairModel):
             own if given is None else given
             for given, own in zip((dim, paths, channels), (256, 2, 0) if as_published else (64, 3, 8), strict=True)
         )
+        if features not in _FEATURES or (features != "all" and not self.channels):
+            without = "" if self.channels else ", and without count channels only 'all'"
+            raise QueryError(
+                f"‹features› is {features!r}; it can be {', '.join(_FEATURES)}{without}", parameter="features"
+            )
+        self.features = features
         self.node_types, self.edge_types = node_types, edge_types
 
     @property
@@ -291,7 +313,7 @@ class NeuPath(PairModel):
             return nn.Sequential(OrderedDict(encoder=encoder, decoder=Decoder(self.dim, self.slots)))
         encoder.start_near_identity()
         parts = OrderedDict[str, nn.Module](
-            encoder=encoder, decoder=PairDecoder(self.dim, self.slots, FEATURES * self.channels)
+            encoder=encoder, decoder=PairDecoder(self.dim, self.slots, self.channels, self.features)
         )
         if self.channels:
             types = self.node_type_, self.target_type
@@ -366,11 +388,18 @@ class NeuPath(PairModel):
             return 0 * sum((parameter.sum() for parameter in self.network_.parameters()), torch.zeros(()))
         return part.share * weighted_error(self._score_batch(part), part.labels)
 
+    def _encode(self, batch: ClassBatch) -> Tensor:
+        """Return the path embeddings of the batch's classes, (K, T, d); zeros for the ratio alone."""
+        if self.features == "ratio":
+            return torch.zeros(len(batch.stages[-1].before), self.slots, self.dim, device=self.device)
+        h: Tensor = self._coders[0](batch)
+        return h
+
     def _score_batch(self, part: _LabelledBatch) -> Tensor:
         """Return the scores of a batch of pairs; shape (pairs,)."""
         assert part.batch is not None
-        encoder, decoder, *counts = cast(Any, self.network_)
-        h = encoder(part.batch)
+        _, decoder, *counts = cast(Any, self.network_)
+        h = self._encode(part.batch)
         if self.variant == "paper":
             scores: Tensor = decoder(h)[part.which]
             return scores
@@ -414,8 +443,8 @@ class NeuPath(PairModel):
 
     def _decode(self, table: ClassTable, classes: Ints) -> tuple[Tensor, ...]:
         """Return the score of each class, (K,), or the decoder's parts for it as a target and as a query, (K, d)."""
-        encoder, decoder = self._coders
-        h = encoder(build_batch(table, classes, self.slots).to(self.device))
+        decoder = self._coders[1]
+        h = self._encode(build_batch(table, classes, self.slots).to(self.device))
         return (decoder(h),) if self.variant == "paper" else (decoder.target(h.flatten(1)), decoder.query(h.flatten(1)))
 
     def _score_pairs(self, queries: Rows, target: Tensor, query: Tensor, which: Ints, which_query: Ints) -> Floats:
@@ -445,6 +474,8 @@ class NeuPath(PairModel):
             raise QueryError(f"‹limit› is {limit}; show at least 1 path")
         if self.pooling not in ("tmax", "max"):
             raise QueryError(f"a model that pools by {self.pooling} picks no paths; only tmax and max do")
+        if self.features == "ratio":
+            raise QueryError("a model that sees only the ratio of its count channels picks no paths")
         rows = self._fitted().row(self.node_type_, query), self.hin_.row(self.target_type, target)
         trace = _ScoreTrace(self, *rows)
         shares: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()

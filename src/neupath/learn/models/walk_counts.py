@@ -27,8 +27,8 @@ from neupath.learn.labels import Pairs
 from neupath.learn.models.countpath import MAX_HALF_PATHS, Entries, list_half_paths, row_dots, walk
 from neupath.learn.models.flat_graph import Ints, edge_kinds
 
-FEATURES = 6
-"""How many numbers a channel tells of a pair."""
+COUNTS, FEATURES = 5, 6
+"""How many numbers a channel tells of a pair: counts first, and the ratio last."""
 GATE_PACE = 50
 """How much faster gates learn than weights; at the same rate they stay nearly uniform."""
 _TARGETS_PER_BLOCK = 1024
