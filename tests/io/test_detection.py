@@ -501,3 +501,34 @@ def test_nodes_by_name_are_of_the_type_that_a_mapping_gives() -> None:
         NeuPathError, match=r"such as load\(\{\(\"person\", \"city\"\): table\[\[\"name\", \"city\"\]\]"
     ):
         npth.load({"person": persons})
+
+
+ORDERS = "customer,sku,day\nann,tea,2024-01-01\n,cup,2024-01-02\nbob,,2024-01-03\ncem,cup,2024-01-04\n"
+BOUGHT = (
+    '[[edges]]\nname = "bought"\nfile = "orders.csv"\nsource = "customer"\ntarget = "product"\n'
+    'columns = ["customer", "sku"]\noptional = true\n'
+)
+
+
+@pytest.mark.parametrize("attributes", ["", 'attributes = ["day"]\n', "attributes = []\n"])
+def test_optional_edges_have_attributes_and_name_the_line_of_an_empty_source(tmp_path: Path, attributes: str) -> None:
+    folder = write(tmp_path / "g", orders__csv=ORDERS, graph__toml=BOUGHT + attributes)
+    with pytest.raises(NeuPathError, match=r"orders.csv, line 3: the edge has an empty customer id"):
+        npth.load(folder)
+    (folder / "orders.csv").write_text(ORDERS.replace("\n,cup", "\nann,cup"))
+    hin = npth.load(folder)
+    assert shape(hin) == {"customer -bought-> product": 3}
+    days = [str(day) for table in hin.edge_tables.values() for day in table.attributes["day"].to_pylist()]
+    assert days == ([] if "[]" in attributes else ["2024-01-01", "2024-01-02", "2024-01-04"])
+
+
+def test_each_part_of_labels_that_is_not_read_is_noted_of_its_own_table(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g",
+        people__csv="id:ID,name,:LABEL\n1,Ann,Person;Actor\n2,Bo,Person\n",
+        movies__csv="id:ID,name,:LABEL\n7,Heat,Movie\n",
+        acted__csv=":START_ID,:END_ID,:TYPE\n1,7,ACTED_IN\n",
+    )
+    hin = npth.load(folder)
+    assert hin.schema.node_types == ("Movie", "Person")
+    assert [note.partition(":")[0] for note in hin.notes] == ["people.csv"]

@@ -434,3 +434,68 @@ def test_a_table_that_graph_toml_names_is_read_once(tmp_path: Path, file: str) -
         graph__toml=f'[[edges]]\nname = "cast"\nfile = "{file}"\nsource = "movie"\ntarget = "actor"\n',
     )
     assert shape(npth.load(tmp_path / "g" / ".." / "g")) == {"movie -cast-> actor": 2}
+
+
+# ---- Refusals say what works ---------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("toml", "hint"),
+    [
+        ('[node.user]\nfile = "a_b.csv"', r"did you mean \[nodes\.user\]\?"),
+        ('[Node.user]\nfile = "a_b.csv"', r"did you mean \[nodes\.user\]\?"),
+        ('[edge]\nname = "r"', r"did you mean \[\[edges\]\]\?"),
+        ('[[edge]]\nname = "r"', r"did you mean \[\[edges\]\]\?"),
+        ('[relation]\nname = "r"', r"can have .*nodes, edges, pair, triples, rdf"),
+        ('triple = ["a.csv"]', r"did you mean \[triples\]\?"),
+        ('[pairs]\nnodes = "n.csv"', r"did you mean \[pair\]\?"),
+    ],
+)
+def test_a_misspelled_section_of_graph_toml_names_the_right_one(tmp_path: Path, toml: str, hint: str) -> None:
+    folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n1,2\n", graph__toml=toml)
+    with pytest.raises(NeuPathError, match=f"the top level has no key .*{hint}"):
+        npth.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        ("graph.xlsx", b"PK\x03\x04" + bytes(60), r"is a spreadsheet; .*pandas\.read_excel"),
+        ("graph.ods", b"PK\x03\x04" + bytes(60), r"is a spreadsheet; .*pandas\.read_excel"),
+        ("refs.bib", b"@article{a, title={B}}\n", r"holds BibTeX; .* CSV"),
+        ("frame.pkl", b"\x80\x04", r"is a pickle, .*can run code"),
+        ("net.net", b"*Vertices 2\n", r"networkx\.read_pajek"),
+        ("u.data", b"1\t2\t3\t881250949\n2\t2\t1\t881250949\n", r"rename it to u\.data\.tsv"),
+        ("list.names", b"a,b,c\n1,2,3\n4,5,6\n", r"rename it to list\.names\.csv"),
+        ("pubmed.xml.zip", b"PK", "is packed; unpack it with unzip"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_with_what_to_do(
+    tmp_path: Path, name: str, content: bytes, advice: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(NeuPathError, match=rf"(?s)^\S+{name} .*{advice}") as error:
+        npth.load(tmp_path / name)
+    assert len(str(error.value)) < 350 + len(str(tmp_path))
+
+
+def test_a_renamed_text_table_is_read_as_the_refusal_says(tmp_path: Path) -> None:
+    table = tmp_path / "user_movie.data"
+    table.write_text("user\tmovie\trating\n1\t2\t3\n2\t2\t1\n")
+    with pytest.raises(NeuPathError, match=r"rename it to user_movie\.data\.tsv"):
+        npth.load(table)
+    renamed = table.rename(tmp_path / "user_movie.data.tsv")
+    assert [npth.load(renamed).num_nodes(each) for each in ("user", "movie")] == [2, 1]
+
+
+def test_a_web_address_is_to_be_downloaded() -> None:
+    for address in ("https://example.org/x.csv", "http://example.org/a/b.zip", "HTTPS://example.org/x.csv"):
+        with pytest.raises(NeuPathError, match=f"^{address} is a web address, .*curl -LO {address}"):
+            npth.load(address)
+
+
+def test_an_export_of_all_of_neo4j_in_one_table_is_refused_with_another_export(tmp_path: Path) -> None:
+    text = '"_id","_labels","name","_start","_end","_type"\n"0",":Person","Ann",,,\n"1",":Movie","Heat",,,\n'
+    path = tmp_path / "export.csv"
+    path.write_text(text + ',,,"0","1","ACTED_IN"\n')
+    for source in (path, tmp_path):
+        with pytest.raises(NeuPathError, match=r"export\.csv has the nodes and the edges .*apoc\.export\.json\.all"):
+            npth.load(source)

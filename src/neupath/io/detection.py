@@ -169,6 +169,8 @@ def _recognise(given: Tables, settings: Config, options: ReadOptions, duplicates
         files = [given.find(name) for name in names] if names else list(given.all)
         refuse_twice(file.path for file in files if isinstance(file, TableFile))
         return find_triples(files, given, settings, options)
+    if not settings.names_tables:
+        _refuse_apoc(given.all)
     if not settings.names_tables and (neo4j := _select_neo4j(given.all, options)) is not None:
         return neo4j
     pair = _find_pair(given, settings)
@@ -782,7 +784,7 @@ def _attributes_of(
     with their actors and directors, may describe any of them.
     """
     table, in_nodes = relation.table, any(node.selection.table is relation.table for node in nodes)
-    if relation.attributes is None and (in_nodes or relation.optional):
+    if relation.attributes is None and (in_nodes or (relation.optional and relation.by_rule)):
         return ChosenColumns()
     taken = {c for each in relations if each.table is table for c in (*each.columns, each.weight) if c is not None}
     return choose_columns(table, taken, relation.weight, relation.attributes, relation.kinds)
@@ -1079,7 +1081,8 @@ def _note_labels(table: Table, column: str | None, labels: str | None) -> list[s
     prefix = "the prefix biolink: was left out" if any("biolink:" in cell for cell in table.sample[column]) else ""
     several = any(labels in cell for cell in table.sample[column])
     first = f"of several types in {column}, with {labels} between them, the first that is not a general class was read"
-    return [f"{table.label}: {'; '.join(filter(None, (prefix, first if several else '')))}"]
+    found = [text for text in (prefix, first if several else "") if text]
+    return [f"{table.label}: {'; '.join(found)}"] if found else []
 
 
 def _type_column(nodes: Table, edges: Table, id_: str) -> str | None:
@@ -1154,6 +1157,20 @@ def _neo4j_roles(table: Table) -> dict[str, tuple[str, str]]:
     """Return the column and the id space of each role that the header of a table names."""
     matches = {column: match for column in table.columns if (match := _NEO4J_COLUMN.match(column))}
     return {match["role"].upper(): (column, match["space"] or "") for column, match in matches.items()}
+
+
+_APOC = {"_id", "_labels", "_start", "_end", "_type"}
+"""Columns of Neo4j's apoc.export.csv, which has nodes and relationships in one table."""
+
+
+def _refuse_apoc(tables: Sequence[Table]) -> None:
+    """Raise if a table holds what Neo4j's apoc.export.csv writes."""
+    for table in tables:
+        if table.has_header and set(table.columns) >= _APOC:
+            raise SourceError(
+                f"{table.title} has the nodes and the edges of Neo4j in one table, which is not read; export them with "
+                f"apoc.export.json.all, or with apoc.export.csv.all and bulkImport: true"
+            )
 
 
 def _refuse_half_neo4j(tables: Sequence[Table]) -> None:

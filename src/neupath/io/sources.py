@@ -9,7 +9,7 @@ tests/test_readers_contract.py holds them to it.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -104,9 +104,9 @@ class Selection:
         """Return where the row of the table is that a selected row (from 0) comes from."""
         if self.is_plain:
             return self.table.place(row)
-        before, left = 0, row
-        for table in self.table.batches(list(self.columns.values()), self._text_types):
-            rows = self._select(table)[1]
+        before, left, ends = 0, row, replace(self, attributes=())
+        for table in self.table.batches(list(self.columns.values()), ends._text_types):
+            rows = ends._select(table)[1]
             if left < len(rows):
                 return self.table.place(before + int(rows[left]))
             before, left = before + len(table), left - len(rows)
