@@ -532,3 +532,29 @@ def test_each_part_of_labels_that_is_not_read_is_noted_of_its_own_table(tmp_path
     hin = npth.load(folder)
     assert hin.schema.node_types == ("Movie", "Person")
     assert [note.partition(":")[0] for note in hin.notes] == ["people.csv"]
+
+
+@pytest.mark.parametrize("word", ["file", "list", "data", "table", "part", "graph", "network", "sheet", "test", "copy"])
+@pytest.mark.parametrize("columns", ["user_id,{}_id", "user_id,{}_id,added", "user,{}"])
+def test_a_column_makes_a_type_of_any_word_in_the_name_of_a_relation(tmp_path: Path, word: str, columns: str) -> None:
+    header = columns.format(word)
+    rows = ["1,7,1", "1,8,2", "2,8,1"]
+    text = "\n".join(row if header.count(",") == 2 else row.rpartition(",")[0] for row in rows)
+    folder = tmp_path / "g"
+    write(folder, users__csv="user_id,date\n1,2024-01-01\n2,2024-01-02\n")
+    (folder / f"user_{word}.csv").write_text(f"{header}\n{text}\n")
+    hin = npth.load(folder)
+    assert shape(hin) == {f"user -user_{word}-> {word}": 3}
+    assert hin.num_nodes("user") == 2
+    assert "date" in hin.nodes["user"].attributes.column_names
+
+
+def test_words_that_say_nothing_still_say_nothing(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g",
+        movies_data__csv="movie_id,title,data\n1,Heat,x\n2,Up,y\n",
+        movie_actor_list__csv="movie_id,actor_id\n1,7\n2,7\n",
+    )
+    hin = npth.load(folder)
+    assert shape(hin) == {"movie -movie_actor_list-> actor": 2}
+    assert hin.nodes["movie"].attributes.column_names == ["data"]

@@ -54,6 +54,7 @@ from neupath.io.columns import (
     singulars,
     snake,
     split_words,
+    table_words,
 )
 from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
 from neupath.io.edge_columns import ChosenColumns, choose_columns
@@ -296,7 +297,7 @@ class TypeNames:
         self._by_singular: dict[str, str] = {}
         self._learn(known)
         mentions = _mentions(table.name for table in tables)
-        compound = [table for table in tables if len(name_words(table.name)) >= 2]
+        compound = [table for table in tables if len(table_words(table)) >= 2]
         self._learn(own[0] for own in map(self._own_entity, tables) if own)
         # a type of several words must be known before the names of relations are split into types
         self._learn(_mentioned(table, mentions) for table in compound)
@@ -318,7 +319,7 @@ class TypeNames:
         entities = (None, None) if columns is None else end_entities(table, columns)
         if columns is None or (not any(entities) and not _names_types(table, columns)):
             return
-        source, _, target = self.named_ends(table.name)
+        source, _, target = self.named_ends(table)
         twice = source.lower() == target.lower() and not self.columns_differ(table)
         first, second = (
             end if twice else entity(column) or end for column, end in zip(columns, (source, target), strict=True)
@@ -335,7 +336,7 @@ class TypeNames:
         A first column that is not called an id, as in tags.csv with tag, user_id and movie_id, may be an attribute.
         """
         ids = [column for column in table.columns if is_id(column)]
-        words = name_words(table.name) or split_words(table.name)
+        words = table_words(table) or split_words(table.name)
         may_be_id = len(ids) < 2 and table.columns[0] not in ids and not is_measure(table.columns[0])
         first = table.columns[:1] if may_be_id else []
         for column in (*first, *ids):
@@ -346,9 +347,9 @@ class TypeNames:
                 return name, column
         return None
 
-    def named_ends(self, name: str) -> tuple[str, list[str], str]:
+    def named_ends(self, table: Table) -> tuple[str, list[str], str]:
         """Return the types at the two ends of a table's name, and the words between; a type may have several words."""
-        words = name_words(name)
+        words = table_words(table)
         heads = max((n for n in range(1, len(words)) if self._spelled_as(words[:n])), default=1)
         tails = max((n for n in range(1, len(words) - heads + 1) if self._spelled_as(words[-n:])), default=1)
         source, target = (self._spelled_as(end) or "_".join(end) for end in (words[:heads], words[-tails:]))
@@ -360,7 +361,7 @@ class TypeNames:
 
         A role such as cited is not another type. Any other word is one, if both columns are called ids.
         """
-        source, between, target = self.named_ends(table.name)
+        source, between, target = self.named_ends(table)
         columns = end_columns(table) or ("", "")
         ends = zip(end_entities(table, columns), (source, target), strict=True)
         others = [word for word, end in ends if word is not None and self._is_other(word, end, between)]
@@ -443,7 +444,7 @@ def _name_decides(table: Table, columns: tuple[str, str], types: TypeNames) -> b
     ids of other types.
     """
     entities = end_entities(table, columns)
-    source, _, target = types.named_ends(table.name)
+    source, _, target = types.named_ends(table)
     if entities == (None, None):
         return all(map(types.known, (source, target))) or _names_types(table, columns)
     if types.columns_differ(table):
@@ -461,7 +462,7 @@ def _names_types(table: Table, columns: tuple[str, str]) -> bool:
     Without a header there are no more columns than the two, and perhaps a number; and the second holds no few words,
     which would rather be the relation or the kind of an edge.
     """
-    words = name_words(table.name)
+    words = table_words(table)
     others = [column for column in table.columns if column not in columns]
     if not table.has_header and (len(others) > 1 or not all(map(table.has_numbers, others))):
         return False
@@ -485,8 +486,8 @@ def _as_relation(table: Table, types: TypeNames) -> RelationTable | None:
         return None
     if are_copies(table, columns) or any(holds_fractions(table, c) or is_constant(table, c) for c in columns):
         return None
-    if len(name_words(table.name)) >= 2 and _name_decides(table, columns, types):
-        begin, middle, end = types.named_ends(table.name)
+    if len(table_words(table)) >= 2 and _name_decides(table, columns, types):
+        begin, middle, end = types.named_ends(table)
         if is_own_role(singular(end)) and types.known(end) in (None, end):  # user_friends
             middle, end = [*middle, end], begin
         if begin == end and any(end_entities(table, columns)):
@@ -530,10 +531,10 @@ def _joined_by_columns(table: Table, columns: tuple[str, str], types: TypeNames)
         columns, source, target = (columns[1], columns[0]), target, source
     one = _one_type(table, columns, (source, target), types)
     if one is not None:
-        return JoinedTypes(columns, (one, one), [w for w in name_words(table.name) if not are_alike(w, one)])
+        return JoinedTypes(columns, (one, one), [w for w in table_words(table) if not are_alike(w, one)])
     if is_own_role(target) and types.known(target) is None:
         return None
-    words = name_words(table.name)
+    words = table_words(table)
     if len(words) >= 2 and words[0].lower() in singulars(source):
         end = _named_end(table, columns, target, types)
         return None if end is None else JoinedTypes(columns, (source, end), _words_between(words[1:], end))
@@ -549,12 +550,12 @@ def _holds_nodes(table: Table, columns: tuple[str, str], word: str) -> bool:
     In movies_2020, a title beside movie_id does not count as nodes: it may be an attribute.
     """
     are_words = len(table.columns) == 2 and not is_key(columns[0])
-    return is_key(columns[1]) or are_words or any(are_alike(other, word) for other in name_words(table.name))
+    return is_key(columns[1]) or are_words or any(are_alike(other, word) for other in table_words(table))
 
 
 def _named_end(table: Table, columns: tuple[str, str], word: str, types: TypeNames) -> str | None:
     """Return the type that the second column holds, or None if it may be an attribute of the first."""
-    words = name_words(table.name)[1:]
+    words = table_words(table)[1:]
     if is_id(columns[1]) or types.spelled(word) is not None:
         return word
     if types.ending(word) is not None or (types.known(words[-1]) is not None and not are_alike(word, words[-1])):
@@ -571,7 +572,7 @@ def _one_type(table: Table, columns: tuple[str, str], words: tuple[str, str], ty
     if source != target and _without_number(source) == _without_number(target):
         return _without_number(source)
     if is_own_role(target) and types.known(target) is None:
-        named = any(are_alike(word, source) for word in name_words(table.name))
+        named = any(are_alike(word, source) for word in table_words(table))
         return source if (named or all(map(is_id, columns))) and not is_own_role(source) else None
     ours, others = split_words(source), split_words(target)
     roles = [*ours[:-1], *others[:-1]]
