@@ -131,12 +131,20 @@ def read_config(path: Path) -> Config:
             text = stream.read(_MOST_LETTERS + 1)
         if len(text) > _MOST_LETTERS:
             raise SourceError(f"{path} is longer than {_MOST_LETTERS:,} characters; it does not look like a graph.toml")
-        content = tomllib.loads(text)
     except FileNotFoundError as error:
         raise SourceError(f"no such file: {path}") from error
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not valid TOML: {error}") from error
+    return parse_config(text, path)
+
+
+def parse_config(text: str, path: Path | str = GRAPH_TOML) -> Config:
+    """Check the text of a graph.toml, which errors call `path`."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise SourceError(f"{path} is not valid TOML: {error}") from error
     except RecursionError as error:
         raise SourceError(

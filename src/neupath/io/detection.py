@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from filecmp import cmp
 from fnmatch import fnmatch
 from hashlib import blake2b
@@ -17,9 +17,13 @@ from itertools import chain
 from pathlib import Path
 from typing import cast
 
-from neupath.errors import SourceError, listed
+import numpy as np
+import pyarrow as pa
+
+from neupath.errors import NeuPathError, SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
+from neupath.io.assembly import read_tables
 from neupath.io.columns import (
     Ends,
     are_alike,
@@ -40,6 +44,7 @@ from neupath.io.columns import (
     is_key,
     is_measure,
     is_own_role,
+    is_plural,
     is_role,
     is_sampled_whole,
     is_unique,
@@ -56,7 +61,7 @@ from neupath.io.columns import (
     split_words,
     table_words,
 )
-from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
+from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, parse_config, read_config, read_own_config
 from neupath.io.edge_columns import ChosenColumns, choose_columns
 from neupath.io.sources import (
     LISTS,
@@ -68,7 +73,12 @@ from neupath.io.sources import (
     Selection,
     TableSource,
     TripleTables,
+    empty_end,
+    empty_id,
     existing,
+    missing_ids,
+    repeated_id,
+    to_weights,
 )
 from neupath.io.tables import (
     TABLE_SUFFIXES,
@@ -158,6 +168,15 @@ def recognise(
     given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None = None
 ) -> TableSource:
     """Recognise triples, or one table of nodes and one of edges, or else one table per relation."""
+    try:
+        return _recognise_noted(given, settings, options, duplicates)
+    except _UnplannedError as error:
+        raise _with_plan(error, given, settings, duplicates) from error
+
+
+def _recognise_noted(
+    given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None
+) -> TableSource:
     source = _recognise(given, settings, options, duplicates)
     tables = list({id(table): table for table in source.tables}.values())
     notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables)]
@@ -704,8 +723,10 @@ def _select_relations(
             relations, left_out = [edge_list], []
             notes.append(f"{edge_list.table.label}: all nodes were read as one type, node")
     if not relations:
+        _refuse_repeated_ids(nodes)
         raise _no_relation(given, nodes, [*left_out, *notes, *options.notes])
     _refuse_two_node_tables(nodes)
+    _refuse_repeated_ids(nodes)
     edges, unread = _take(relations, options, nodes)
     by_rule = [_note_rule(relation) for relation in relations if relation.by_rule]
     joined = {end for edge in edges for end in (edge.relation.source, edge.relation.target)}
@@ -1276,18 +1297,19 @@ def _select_triples(table: Table, triples: TriplesConfig) -> Selection:
         names, ends = table.columns[:3], _named_ends(table, triples)
     if len(names) != 3 or (len(table.columns) > 3 and not triples.columns and ends is None):
         count = len(table.columns)
-        raise SourceError(
+        raise _UnplannedError(
             f"{table.title} has {count} column{'s' * (count != 1)} ({listed(table.columns)}), "
-            f"but triples have three: head, relation, tail; name them under [triples] in a graph.toml (‹config›), such "
-            f"as:\n{_triples_toml(table)}"
+            f"but triples have three: head, relation, tail; name them under [triples] in a graph.toml (‹config›)",
+            [_triples_toml(table)],
         )
     weight = table.column(triples.weight, "weight") if triples.weight else weight_column(table, names)
     columns = existing(source=names[0], relation=names[1], target=names[2], weight=weight)
     if ends is not None and ends.types is not None:
         if not few_types(table, ends.types):
-            raise SourceError(
+            raise _UnplannedError(
                 f"{table.title} has too many different values in {ends.types[0]} and {ends.types[1]} to be types of "
-                f"nodes; name the columns under [triples] in a graph.toml (‹config›), such as:\n{_triples_toml(table)}"
+                f"nodes; name the columns under [triples] in a graph.toml (‹config›)",
+                [_triples_toml(table)],
             )
         columns |= dict(zip(("source_type", "target_type"), ends.types, strict=True))
     if ends is not None and ends.names is not None:
@@ -1318,15 +1340,17 @@ def _named_ends(table: Table, triples: TriplesConfig) -> Ends | None:
 def _refuse_rivals(table: Table, ends: Ends) -> None:
     """Raise if a header names the type of one end only, or several pairs of ends."""
     if ends.half_typed is not None:
-        raise SourceError(
+        raise _UnplannedError(
             f"{table.title} has the types of one end in {ends.half_typed}, but none for the other (it has "
             f'{listed(table.columns)}); add them, or set type = "entity" and columns under [triples] in a graph.toml '
-            f"(‹config›) to read all nodes as one type, such as:\n{_triples_toml(table)}"
+            f"(‹config›) to read all nodes as one type",
+            [_triples_toml(table)],
         )
     if ends.rivals:
-        raise SourceError(
+        raise _UnplannedError(
             f"the edges of {table.title} could lead from {ends.ids[0]} to {ends.ids[1]}, or between "
-            f"{' and '.join(ends.rivals[:2])}; say which in a graph.toml (‹config›), such as:\n{_triples_toml(table)}"
+            f"{' and '.join(ends.rivals[:2])}; say which in a graph.toml (‹config›)",
+            [_triples_toml(table)],
         )
 
 
@@ -1359,12 +1383,124 @@ def _select_types(table: Table) -> Selection:
 
 
 # ---- What is refused, and the graph.toml that would read it --------------------------------------
+_TRIED_BYTES, _TRIED_ROWS = 1 << 25, 1 << 17
+"""Tables up to this size are read whole to try a graph.toml; of larger ones, so many first rows are."""
+_MOST_TRIED = 12
+
+
+class _UnplannedError(SourceError):
+    """A refusal, and texts of graph.toml that may read the tables, the likeliest first; none is tried yet."""
+
+    def __init__(self, message: str, plans: Iterable[str], lead: str = "") -> None:
+        super().__init__(message)
+        self.plans, self.lead = list(dict.fromkeys(plans)), lead
+
+
+def _with_plan(error: _UnplannedError, given: Tables, settings: Config, duplicates: Duplicates | None) -> SourceError:
+    """Return a refusal with the first graph.toml that reads the tables, or with the reason why none does."""
+    message, reasons = str(error.args[0]), []
+    for toml in error.plans[:_MOST_TRIED]:
+        try:
+            check_readable(_recognise_with(toml, given, settings, duplicates))
+        except NeuPathError as reason:
+            reasons.append(str(reason.args[0]).partition(", such as:\n")[0])
+            continue
+        return SourceError(f"{message}{error.lead}, such as:\n{toml}")
+    if not reasons:
+        return SourceError(message)
+    tried = f"{len(reasons)}, none of which reads the data" if reasons[1:] else "one, which does not read the data"
+    return SourceError(f"{message}; neupath tried {tried}: {reasons[0]}")
+
+
+def _recognise_with(toml: str, given: Tables, settings: Config, duplicates: Duplicates | None) -> TableSource:
+    """Recognise the tables with a graph.toml in addition to the settings that there are."""
+    plan, default = parse_config(toml), Config()
+    said = {
+        each.name: value
+        for each in fields(Config)
+        if (value := getattr(plan, each.name)) != getattr(default, each.name)
+    }
+    said |= {"nodes": {**settings.nodes, **plan.nodes}, "edges": [*settings.edges, *plan.edges]}
+    merged = replace(settings, **said)
+    tables = given
+    if given.in_files:  # they may be written otherwise: header = false
+        used = [each for each in given.all if not any(fnmatch(each.label, pattern) for pattern in plan.ignore)]
+        again = {each.label: TableFile(each.path, merged.dialect) for each in used if isinstance(each, TableFile)}
+        tables = replace(given, all=list(again.values()), find=lambda name: again.get(name) or given.find(name))
+    return _recognise_noted(tables, merged, options_of(merged, duplicates), duplicates)
+
+
+def check_readable(source: TableSource) -> None:
+    """Raise if tables cannot be read as a graph; of large files, only ids and weights of the first rows are checked."""
+    parts = {part for table in source.tables for part in table.parts}
+    if sum(part.stat().st_size * (8 if part.suffix == ".gz" else 1) for part in parts) <= _TRIED_BYTES:
+        read_tables(source)
+        return
+    if isinstance(source, RelationTables):
+        selections, ends = source.selections, [edge.relation for edge in source.edges]
+        types = [*("" for _ in source.nodes), *ends]
+    else:
+        nodes = [source.nodes] if source.nodes is not None else list(source.node_tables)
+        selections, types = [*nodes, *source.edges], []
+    for at, selection in enumerate(selections):
+        relation = types[at] if types else ""
+        _check_first_rows(selection, relation if isinstance(relation, Relation) else None)
+
+
+def _check_first_rows(selection: Selection, relation: Relation | None = None) -> None:
+    """Raise if an id among the first rows is empty, or that of a node repeated, or a weight is no number."""
+    plain = replace(selection, attributes=())
+    columns = _first_rows(plain)
+    for role in ("id", "source", "target"):
+        missing = missing_ids(columns[role]) if role in columns else ()
+        if len(missing):
+            place = plain.place(int(missing[0]))
+            raise empty_id(place) if role == "id" else empty_end(place, getattr(relation, role, "node"))
+    if "id" in columns and not plain.spaces and (found := _find_repeated(columns["id"])) is not None:
+        raise repeated_id(plain.place(found), columns["id"][found].as_py())
+    to_weights(columns.get("weight"), plain.place)
+
+
+def _first_rows(selection: Selection) -> dict[str, pa.Array]:
+    batches, count = [], 0
+    for rows in selection.read_batches({}):
+        batches.append(pa.table(dict(rows.columns)))
+        count += len(rows)
+        if count >= _TRIED_ROWS:
+            break
+    whole = pa.concat_tables(batches, promote_options="permissive")
+    return {role: whole[role].combine_chunks() for role in whole.column_names}
+
+
+def _find_repeated(ids: pa.Array) -> int | None:
+    """Return the first row whose id another row above has, or None."""
+    codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    first = np.unique(codes, return_index=True)[1]
+    repeated = np.setdiff1d(np.arange(len(codes)), first)
+    return int(repeated[0]) if len(repeated) else None
+
+
+def _refuse_repeated_ids(nodes: Sequence[NodeSource]) -> None:
+    """Raise if the first rows of a table of nodes repeat an id, as where each row is a line of an order."""
+    for node in nodes:
+        selection = replace(node.selection, attributes=())
+        table, id_ = selection.table, selection.columns["id"]
+        if not isinstance(table, TableFile) or is_unique(table, id_):
+            continue
+        ids = _first_rows(selection)["id"]
+        row = _find_repeated(ids)
+        if row is not None and not len(missing_ids(ids)):
+            raise _UnplannedError(
+                str(repeated_id(table.place(row), ids[row].as_py()).args[0]), _plans_of_nodes(table, node)
+            )
+
+
 def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str]) -> SourceError:
     """Return the error of tables among which no relation is recognised, with a graph.toml that reads the first."""
     _note_partitions(given.all)
     only_nodes = f"{listed(node.selection.table.label for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
     tables = [node.selection.table for node in nodes] or [table for table in given.all if not table.is_folder]
-    toml = next((text for table in tables if (text := _edges_toml(table, nodes))), None)
+    plans = [text for table in tables for text in _plans(table, nodes)]
     seen = "" if not tables else f" {_seen(tables[0])};"
     if not given.in_files:
         hint = _mapping_hint(tables[0]) if tables else ""
@@ -1380,13 +1516,13 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
         if one
         else "give a file such as movie_actor.csv whose first two columns are ids, or name two columns of any file"
     )
-    pasted = f", which `neupath init` writes, such as:\n{toml}" if toml else ""
     if tables and looks_like_matrix(tables[0]):
         return SourceError(
             f"{what}:{seen} it looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' "
             f'stack does (see "A matrix" in docs/your-data.md)'
         )
-    return SourceError(f"{what}:{seen}{why} {possible} in graph.toml (‹config›){pasted}")
+    message = f"{what}:{seen}{why} {possible} in graph.toml (‹config›)"
+    return _UnplannedError(message, plans, ", which `neupath init` writes")
 
 
 def _seen(table: Table) -> str:
@@ -1398,33 +1534,112 @@ def _seen(table: Table) -> str:
     return f"{table.label} has {count} ({header}{listed(table.columns, 8)}{first})"
 
 
-def _edges_toml(table: Table, nodes: Sequence[NodeSource] = ()) -> str | None:
-    """Return a graph.toml that reads a table as one relation."""
+_OTHER_IDS = ("email", "e_mail", "mail", "code", "username", "login", "slug", "url")
+"""Columns that identify nodes, besides those that are called ids."""
+
+
+def _plans(table: Table, nodes: Sequence[NodeSource]) -> list[str]:
+    """Return texts of graph.toml that may read a table as one relation or several, the likeliest first."""
+    if not isinstance(table, TableFile) or len(table.columns) < 2:
+        return []
     own = next((node for node in nodes if node.selection.table is table), None)
-    columns = end_columns(table)
     if own is not None:
-        others = [c for c in own.selection.attributes if not table.has_numbers(c)] or list(own.selection.attributes)
-        columns = (own.selection.columns["id"], others[0]) if others else None
-    if columns is None or not isinstance(table, TableFile):
-        return None
-    source = own.node_type if own else entity(columns[0]) or "node"
-    lines = [] if table.has_header else ["header = false"]
-    lines += [] if own is None else [f"[nodes.{_quoted(source)}]", f"file = {_quoted(table.label)}"]
+        return _plans_of_nodes(table, own)
+    columns = end_columns(table)
+    if columns is None:
+        return _plans_of_rows(table)
+    source, target = _end_types(table, columns)
+    lines = _header_lines(table)
     first, *others = table.columns
     described = [column for column in others if _is_entity(table, column)]
-    if own is None and table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
+    if table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
         source = singular(stem(Path(table.label))) if first.lower() in _NAME_COLUMNS else source
-        relations = [_edge_lines(table, source, (first, column), is_row_a_node=True) for column in described]
-        return "\n".join([*lines, *chain.from_iterable(relations)])
-    lines += _edge_lines(table, source, columns)
-    weight = likely_weight(table, [column for column in table.columns if column not in columns])
-    return "\n".join([*lines, *([f"# weight = {_quoted(weight)}"] if weight else [])])
+        plan = [*lines, *_relations_lines(table, source, first, described)]
+    else:
+        plan = [*lines, *_edge_lines(table, source, columns, target), *_weight_comment(table, columns)]
+    return ["\n".join(plan), *_plans_of_rows(table)]
 
 
-def _edge_lines(table: Table, source: str, columns: tuple[str, str], *, is_row_a_node: bool = False) -> list[str]:
-    """Return the lines of graph.toml that read two columns as a relation, lists and empty cells if a row is a node."""
-    target = _wide_type(table, columns[1]) if is_row_a_node else entity(columns[1]) or "node"
-    split = find_split(table, columns[1]) if is_row_a_node else None
+def _plans_of_nodes(table: Table, node: NodeSource) -> list[str]:
+    """Return texts of graph.toml that may read a table of nodes, whose ids may be repeated."""
+    if not isinstance(table, TableFile):
+        return []
+    lines, id_ = _header_lines(table), node.selection.columns["id"]
+    others = [column for column in table.columns if column not in node.selection.columns.values()]
+    if is_unique(table, id_):
+        texts = [column for column in others if not table.has_numbers(column)] or others
+        described = sorted(texts, key=lambda column: not _is_entity(table, column))[:1]
+        plan = [*lines, *_node_lines(table, node.node_type), *_relations_lines(table, node.node_type, id_, described)]
+        return ["\n".join(plan)] if described else []
+    entities = [column for column in others if _is_end(table, column)]
+    plans = []
+    for column in others:
+        if (is_key(column) or snake(column) in _OTHER_IDS) and all(table.sample[column]) and is_unique(table, column):
+            ends = [each for each in entities if each != column and not is_id(each)]
+            plan = [*_node_lines(table, node.node_type, column), *_relations_lines(table, node.node_type, column, ends)]
+            plans.append("\n".join([*lines, *plan]))
+    plans += _plans_of_rows(table, entities)
+    if entities:
+        plans.append("\n".join([*lines, *_relations_lines(table, node.node_type, id_, entities)]))
+    return plans
+
+
+def _plans_of_rows(table: Table, entities: Sequence[str] | None = None) -> list[str]:
+    """Return a graph.toml for each column without empty cells: its values are joined to the other entities of a row."""
+    lines = _header_lines(table)
+    ends = [column for column in table.columns if _is_end(table, column)] if entities is None else entities
+    whole = [column for column in ends if all(table.sample[column])]
+    plans = []
+    for first in whole:
+        others = [column for column in ends if column != first]
+        if others:
+            source = _end_types(table, (first, others[0]))[0]
+            comment = _weight_comment(table, (first, *others)) if len(others) == 1 else []
+            plans.append("\n".join([*lines, *_relations_lines(table, source, first, others), *comment]))
+    return plans
+
+
+def _is_end(table: Table, column: str) -> bool:
+    """Whether a column may hold nodes of another type than its table, by its name or because values occur again."""
+    word = entity(column)
+    if word is None or is_measure(column):
+        return False
+    if is_key(column):
+        return not is_identifier(word) or not is_unique(table, column)
+    return _is_entity(table, column) and not holds_measures(table, column)
+
+
+def _end_types(table: Table, columns: tuple[str, str]) -> tuple[str, str]:
+    """Return the types that two columns hold, as they or the name of their table say: user and movie of user_movie."""
+    source, target = end_entities(table, columns) if table.has_header else (None, None)
+    if source is None and target is None:
+        words = table_words(table)
+        plural = [word for word in words if is_plural(word)]
+        first, *_, last = plural if len(plural) == 2 else words if len(words) > 1 else ("graph", "graph")
+        if not (names_no_end(first) or names_no_end(last)):
+            source, target = singular(first), singular(last)
+    return source or "node", target or "node"
+
+
+def _header_lines(table: Table) -> list[str]:
+    """Return the line of graph.toml on the header; with it, comments above the table would be rows."""
+    return [] if table.has_header or table.comments else ["header = false"]
+
+
+def _node_lines(table: Table, node_type: str, id_: str | None = None) -> list[str]:
+    own = [f"[nodes.{_quoted(node_type)}]", f"file = {_quoted(table.label)}"]
+    return own if id_ is None else [*own, f"id = {_quoted(id_)}"]
+
+
+def _relations_lines(table: Table, source: str, first: str, others: Sequence[str]) -> list[str]:
+    """Return the lines of graph.toml that read each of some columns as a relation from the first."""
+    lines = [_edge_lines(table, source, (first, column), _wide_type(table, column)) for column in others]
+    return list(chain.from_iterable(lines))
+
+
+def _edge_lines(table: Table, source: str, columns: tuple[str, str], target: str) -> list[str]:
+    """Return the lines of graph.toml that read two columns as a relation, with lists and empty cells if there are."""
+    split = find_split(table, columns[1]) if _wide_type(table, columns[1]) == target else None
     return [
         "[[edges]]",
         f"name = {_quoted(f'{source}_{target}' if source != target else 'edge')}",
@@ -1433,8 +1648,13 @@ def _edge_lines(table: Table, source: str, columns: tuple[str, str], *, is_row_a
         f"target = {_quoted(target)}",
         f"columns = [{_quoted(columns[0])}, {_quoted(columns[1])}]",
         *([f"split = {_quoted(split)}"] if split else []),
-        *(["optional = true"] if is_row_a_node and not all(table.sample[columns[1]]) else []),
+        *([] if all(table.sample[columns[1]]) else ["optional = true"]),
     ]
+
+
+def _weight_comment(table: Table, columns: Sequence[str]) -> list[str]:
+    weight = likely_weight(table, [column for column in table.columns if column not in columns])
+    return [f"# weight = {_quoted(weight)}"] if weight else []
 
 
 def _triples_toml(table: Table) -> str:
@@ -1444,7 +1664,7 @@ def _triples_toml(table: Table) -> str:
     if ends is not None:
         others = [column for column in table.columns if column not in ends.ids]
         columns = [ends.ids[0], ends.relation or (others or table.columns)[0], ends.ids[1]]
-    lines = [] if table.has_header else ["header = false"]
+    lines = _header_lines(table)
     lines += ["[triples]", f"files = [{_quoted(table.label)}]", f"columns = [{', '.join(map(_quoted, columns))}]"]
     return "\n".join([*lines, 'type = "entity"'])
 

@@ -11,7 +11,7 @@ from typing import Any
 from neupath.errors import SourceError
 from neupath.io.columns import likely_weight
 from neupath.io.config import GRAPH_TOML
-from neupath.io.detection import is_table_file
+from neupath.io.detection import check_readable, is_table_file
 from neupath.io.export import quoted
 from neupath.io.recognition import find_tables, locate
 from neupath.io.sources import LISTS, EdgeSource, NodeSource, RelationTables, Selection, TableSource, TripleTables
@@ -103,7 +103,7 @@ def draft_of(source: str, data: str | Path | None = None) -> Draft:
     except SourceError as error:
         refusal, found, suggestion = str(error).partition(", such as:\n")
         draft = Draft(locate(Path(source), data), None, refusal, suggestion)
-        if not found or not _is_readable(draft):
+        if not found:
             raise
         return draft
     if tables is None:
@@ -113,11 +113,11 @@ def draft_of(source: str, data: str | Path | None = None) -> Draft:
     return Draft(locate(Path(source), data), tables)
 
 
-def _is_readable(draft: Draft) -> bool:
-    try:
-        return read_with(draft.source, draft.to_toml()) is not None
-    except SourceError:
-        return False
+def check_draft(draft: Draft) -> None:
+    """Raise if the graph.toml of a draft does not read its source; of large files, the first rows are tried."""
+    tables = read_with(draft.source, draft.to_toml())
+    assert tables is not None
+    check_readable(tables)
 
 
 def read_with(source: Path, toml: str) -> TableSource | None:

@@ -363,6 +363,13 @@ def _first_inexact(column: pa.Array) -> int | None:
 
 
 # ---- Errors of one row, shared by the three readers; a place is the file and the line ------------
+UNIQUE_IDS = (
+    "keep one row for each node, or name another id under [nodes] or the two ends of an edge under [[edges]] in a "
+    "graph.toml (‹config›)"
+)
+"""What to do where the id of a node is repeated."""
+
+
 def empty_id(place: str) -> GraphError:
     """Return the error of a node without an id."""
     return GraphError(f"{place}: the node has an empty id; every node needs one")
@@ -370,7 +377,7 @@ def empty_id(place: str) -> GraphError:
 
 def repeated_id(place: str, value: object) -> GraphError:
     """Return the error of a node with the id of another."""
-    return GraphError(f"{place}: node id {value!r} is repeated; node ids must be unique")
+    return GraphError(f"{place}: node id {value!r} is repeated; node ids must be unique; {UNIQUE_IDS}")
 
 
 def empty_cell(place: str, what: str) -> GraphError:
