@@ -9,6 +9,8 @@ from scipy.io import savemat
 
 import neupath as npth
 from neupath import NeuPathError
+from neupath.graph.hin import digest
+from neupath.io.graph_toml import draft_of
 from tests.tables import FREEBASE, shape, write
 
 
@@ -558,3 +560,57 @@ def test_words_that_say_nothing_still_say_nothing(tmp_path: Path) -> None:
     hin = npth.load(folder)
     assert shape(hin) == {"movie -movie_actor_list-> actor": 2}
     assert hin.nodes["movie"].attributes.column_names == ["data"]
+
+
+SHOP = {
+    "customers__csv": "customer_id,city\n1,Ulm\n2,Bonn\n3,Ulm\n",
+    "products__csv": "product_id,title\n7,tea\n8,cup\n9,pen\n",
+    "order_lines__csv": "order_id,customer_id,product_id,qty\n5001,1,7,2\n5001,1,8,1\n5002,2,8,1\n5003,3,9,4\n",
+}
+
+
+def test_every_key_of_order_lines_is_a_relation(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", **SHOP)
+    hin = npth.load(folder)
+    assert {str(each): each.target for each in hin.schema.relations}.keys() == {
+        "order -lines-> customer",
+        "order -order_product-> product",
+    }
+    assert shape(hin) == {"order -lines-> customer": 3, "order -order_product-> product": 4}
+    assert {each: hin.num_nodes(each) for each in hin.schema.node_types} == {"customer": 3, "product": 3, "order": 3}
+    bought = next(table for relation, table in hin.edge_tables.items() if relation.target == "product")
+    assert bought.attributes["qty"].to_pylist() == [2, 1, 1, 4]
+    assert not any("no relation leads" in note for note in hin.notes)
+    assert any("product_id was read as the relation order -order_product-> product" in note for note in hin.notes)
+    assert npth.PathSim("product-order-customer-order-product").fit(hin).top_k("tea", k=1).names == ("cup",)
+
+
+def test_an_empty_key_of_order_lines_is_no_edge(tmp_path: Path) -> None:
+    lines = SHOP["order_lines__csv"].replace("5002,2,8", "5002,2,")
+    hin = npth.load(write(tmp_path / "g", **SHOP | {"order_lines__csv": lines}))
+    assert shape(hin) == {"order -lines-> customer": 3, "order -order_product-> product": 3}
+
+
+def test_a_key_whose_values_are_not_in_the_node_table_stays_an_attribute_and_is_noted(tmp_path: Path) -> None:
+    lines = SHOP["order_lines__csv"].replace("5002,2,8", "5002,2,88")
+    hin = npth.load(write(tmp_path / "g", **SHOP | {"order_lines__csv": lines}))
+    assert shape(hin) == {"order -lines-> customer": 3}
+    note = next(note for note in hin.notes if "product_id" in note and "not as a relation" in note)
+    assert "'88' is no id in products.csv" in note
+    (table,) = hin.edge_tables.values()
+    assert "product_id" in table.attributes.column_names
+
+
+def test_keys_of_order_lines_are_streamed_alike(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    folder = write(tmp_path / "g", **SHOP)
+    store = npth.io.import_store(folder, tmp_path / "store")
+    assert shape(npth.load(store)) == shape(npth.load(folder))
+
+
+def test_a_graph_toml_that_init_writes_reads_order_lines_alike(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", **SHOP)
+    (tmp_path / "g.toml").write_text(draft_of(str(folder)).to_toml())
+    hin = npth.load(folder, config=tmp_path / "g.toml")
+    assert digest(hin) == digest(npth.load(folder))
+    assert not any("product_id" in note for note in hin.notes)

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 
 import neupath as npth
 from neupath import HIN, NeuPathError, Relation
+from neupath.io.graph_toml import draft_of
 from tests.graphs import hins
 from tests.tables import BAD_FOLDERS, CAST, MOVIES, shape, write
 
@@ -499,3 +500,69 @@ def test_an_export_of_all_of_neo4j_in_one_table_is_refused_with_another_export(t
     for source in (path, tmp_path):
         with pytest.raises(NeuPathError, match=r"export\.csv has the nodes and the edges .*apoc\.export\.json\.all"):
             npth.load(source)
+
+
+# ---- Folders of Parquet parts --------------------------------------------------------------------
+RATED = {"userId": [1, 1, 2], "movieId": [10, 20, 20], "rating": [4.0, 3.5, 5.0]}
+SPARK = ("part-00000-a1b2c3d4-c000.snappy.parquet", "part-00001-a1b2c3d4-c000.snappy.parquet")
+
+
+def spread(folder: Path, names: tuple[str, ...], table: dict[str, list] = RATED) -> Path:
+    """Write the rows of a table to parts of these names, in turn."""
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({c: v[number :: len(names)] for c, v in table.items()}), folder / name)
+    return folder
+
+
+def test_a_subfolder_of_parts_is_read_as_the_file_would_be(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    pq.write_table(pa.table(RATED), tmp_path / "file" / "ratings.parquet")
+    spread(tmp_path / "parts" / "ratings", SPARK)
+    spread(tmp_path / "hive" / "ratings", ("year=1998/part-0.parquet", "year=1999/part-0.parquet"))
+    expected = shape(npth.load(tmp_path / "file"))
+    assert expected == {"user -ratings-> movie": 3}
+    assert shape(npth.load(tmp_path / "parts")) == expected
+    hive = npth.load(tmp_path / "hive")
+    assert shape(hive) == expected
+    assert any("year" in note for note in hive.notes)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        SPARK,
+        ("part.0.parquet", "part.1.parquet"),
+        ("data_0.parquet", "data_1.parquet"),
+        ("000000000000.parquet", "000000000001.parquet"),
+        ("1c0ffee0-0.parquet",),
+        ("year=1998/part-0.parquet", "year=1999/part-0.parquet"),
+    ],
+)
+@pytest.mark.parametrize("name", ["user_movie", "ratings", "ratings.parquet"])
+def test_a_folder_of_parts_alone_is_one_table(tmp_path: Path, name: str, names: tuple[str, ...]) -> None:
+    folder = spread(tmp_path / name, names)
+    (folder / "_SUCCESS").write_text("")
+    expected = {f"user -{name.removesuffix('.parquet')}-> movie": 3}
+    hin = npth.load(folder)
+    assert shape(hin) == expected
+    assert npth.load(f"{folder}/").notes == hin.notes
+    (folder / "graph.toml").write_text(draft_of(str(folder)).to_toml())
+    assert shape(npth.load(folder)) == expected
+    assert not any(Path(name).name in (folder / "graph.toml").read_text() for name in names)
+
+
+def test_a_folder_of_parts_that_is_not_recognised_gets_a_graph_toml(tmp_path: Path) -> None:
+    folder = spread(tmp_path / "stuff", SPARK, {"alpha": ["x", "y"], "beta": ["z", "z"]})
+    with pytest.raises(NeuPathError, match="stuff is not recognised") as error:
+        npth.load(folder)
+    (tmp_path / "g.toml").write_text(str(error.value).partition("such as:\n")[2])
+    assert shape(npth.load(folder, config=tmp_path / "g.toml")) == {"alpha -alpha_beta-> beta": 2}
+
+
+def test_tables_of_a_folder_are_no_parts(tmp_path: Path) -> None:
+    folder = spread(tmp_path / "g", ("movie_actor_1.parquet",), {"movie_id": [1], "actor_id": [7]})
+    spread(folder, ("movies.parquet",), {"movie_id": [1], "title": ["Heat"]})
+    hin = npth.load(folder)
+    assert hin.nodes["movie"].name(0) == "Heat"
+    assert len(hin.schema.relations) == 1

@@ -46,6 +46,7 @@ _NOT_TYPES = {
     "ungraph", "directed", "undirected", "soc", "web", "ca", "com", "p2p", "road", "wiki", "cit", "ego", "as", "bio",
     "social", "triples", "triplets", "facts", "export", "dump", "output", "input", "result", "results", "copy",
     "v1", "v2", "v3", "main", "original", "unnamed", "untitled", "sheet1", "sheet", "out", "db", "csv", "tsv", "txt",
+    "backup", "backups", "archive", "tmp", "temp",
 }  # fmt: skip
 """Words in the names of tables that name no type of nodes."""
 _EVENTS = {

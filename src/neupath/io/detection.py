@@ -85,6 +85,7 @@ from neupath.io.tables import (
     Table,
     TableFile,
     is_data_file,
+    is_in_parts,
     is_partition,
     is_table,
     parquet_files,
@@ -113,6 +114,9 @@ def recognise_folder(
 ) -> TableSource:
     """Recognise the tables of a folder, with its own graph.toml or another one."""
     settings = read_settings(folder, config)
+    if is_in_parts(folder) and not any((folder / name).exists() for name in settings.files):
+        whole = folder.resolve() if folder.name in ("", "..") else folder  # its name is that of the table
+        return recognise_files([whole], whole.parent, settings, duplicates, where=whole)
     tables = sorted(filter(is_table_file, folder.iterdir()))
     paths, left_out = _without_data_files(_not_ignored(tables, settings))
     notes = [] if settings.names_tables else [*left_out, *_note_deep_folders(folder, settings)]
@@ -312,6 +316,7 @@ class TypeNames:
     """The node types that the tables of a source name, each in one spelling."""
 
     def __init__(self, tables: list[Table], known: Iterable[str] = ()) -> None:
+        self._tables = tables
         self._spelling: dict[str, str] = {}
         self._by_singular: dict[str, str] = {}
         self._learn(known)
@@ -427,6 +432,10 @@ class TypeNames:
         ends = [low, *(low[match.end() :] for match in re.finditer(r"[_\s-]", low))]
         same = next((self._spelling[end] for end in ends if end in self._spelling), None)
         return same or self._by_singular.get(low) or self._by_singular.get(singular(low))
+
+    def share_columns(self, table: Table, columns: tuple[str, str]) -> bool:
+        """Whether another table has these columns of a table as well."""
+        return any(other is not table and {*columns} <= {*other.columns} for other in self._tables)
 
     def spelled(self, word: str) -> str | None:
         """Return the known type that a word is."""
@@ -601,8 +610,8 @@ def _one_type(table: Table, columns: tuple[str, str], words: tuple[str, str], ty
 
 def _are_two_ids(table: Table, columns: tuple[str, str], words: tuple[str, str], types: TypeNames) -> bool:
     """Whether two columns hold ids of two types, whatever the table is called."""
-    if table.is_folder or words[0] == words[1]:  # the folder may hold copies of other tables
-        return False
+    if words[0] == words[1] or (table.is_folder and not table_words(table) and types.share_columns(table, columns)):
+        return False  # a folder called backup may hold copies of other tables
     if all(types.ending(w) if is_id(c) else types.spelled(w) for c, w in zip(columns, words, strict=True)):
         return True
     others = any(is_id(column) and is_identifier(word) for column, word in zip(columns, words, strict=True))
@@ -676,6 +685,35 @@ def _why_no_key(node: NodeSource, column: str, word: str, is_new: bool) -> str |
     )
 
 
+def _other_keys(
+    relations: Sequence[RelationTable], nodes: Sequence[NodeSource], types: TypeNames
+) -> tuple[list[RelationTable], list[str]]:
+    """Return the relations to the other foreign keys of a table of edges, as of order_id, customer_id and product_id.
+
+    A key counts if it is called an id, its type has a table of nodes, and its first values are in that table. The
+    second list has a note on each key whose values are not.
+    """
+    of_type = {node.node_type: node for node in nodes}
+    found, notes = [], []
+    for relation in relations:
+        table, ends = relation.table, (relation.source, relation.target)
+        for column in table.columns if table.has_header and relation.split is None else ():
+            word = entity(column)
+            node = of_type.get(types.known(word) or "") if word is not None and is_id(column) else None
+            if word is None or node is None or node.node_type in ends or column in (*relation.columns, relation.weight):
+                continue
+            ids, others = set(node.selection.table.sample[node.selection.columns["id"]]), node.selection.table
+            outside = next((cell for cell in table.sample[column] if cell and cell not in ids), None)
+            if outside is not None and is_sampled_whole(others):
+                reason = f"{outside!r} is no id in {others.label}"
+                notes.append(f"{table.label}: {column} was read as an attribute, not as a relation: {reason}")
+                continue
+            name = f"{relation.source}_{node.node_type}" if are_alike(word, node.node_type) else word
+            pair = (relation.columns[0], column)
+            found.append(RelationTable(table, relation.source, name, node.node_type, pair, optional=True, by_rule=True))
+    return found, notes
+
+
 def _leads_to(table: Table, column: str, other: Table) -> bool:
     """Whether the first values of a column are ids of another table, of which all ids are among its first values."""
     ids = set(other.sample[other.columns[0]])
@@ -711,9 +749,11 @@ def _select_relations(
         (nodes if entry.attributes is not None else open_nodes).append(node)
         nodes += [node] if entry.attributes is None else []
     _refuse_copies(relations)
-    relations += _configured(given, settings)
+    keys, key_notes = _other_keys(relations, nodes, types)
+    relations += [*keys, *_configured(given, settings)]
     nodes, held, notes = _hold_all(nodes, open_nodes, relations, types)
     relations += held
+    notes += key_notes
     if not relations and not nodes and len(given.all) == 1 and not settings.names_tables:
         wide = _as_wide(given.all[0], options, settings, duplicates)
         if wide is not None:
@@ -806,7 +846,7 @@ def _attributes_of(
     with their actors and directors, may describe any of them.
     """
     table, in_nodes = relation.table, any(node.selection.table is relation.table for node in nodes)
-    if relation.attributes is None and (in_nodes or (relation.optional and relation.by_rule)):
+    if relation.attributes is None and in_nodes:
         return ChosenColumns()
     taken = {c for each in relations if each.table is table for c in (*each.columns, each.weight) if c is not None}
     return choose_columns(table, taken, relation.weight, relation.attributes, relation.kinds)
@@ -911,7 +951,7 @@ def _as_wide(
     relations = [
         RelationTable(
             table, source, f"{source}_{_wide_type(table, column)}", _wide_type(table, column), (first, column),
-            split=find_split(table, column), optional=True, by_rule=True,
+            split=find_split(table, column), optional=True, by_rule=True, attributes=(),
         )
         for column in columns
     ]  # fmt: skip
@@ -1499,7 +1539,8 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
     """Return the error of tables among which no relation is recognised, with a graph.toml that reads the first."""
     _note_partitions(given.all)
     only_nodes = f"{listed(node.selection.table.label for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
-    tables = [node.selection.table for node in nodes] or [table for table in given.all if not table.is_folder]
+    others = [table for table in given.all if not table.is_folder] or list(given.all)
+    tables = [node.selection.table for node in nodes] or others
     plans = [text for table in tables for text in _plans(table, nodes)]
     seen = "" if not tables else f" {_seen(tables[0])};"
     if not given.in_files:
@@ -1545,7 +1586,7 @@ def _plans(table: Table, nodes: Sequence[NodeSource]) -> list[str]:
     own = next((node for node in nodes if node.selection.table is table), None)
     if own is not None:
         return _plans_of_nodes(table, own)
-    columns = end_columns(table)
+    columns = end_columns(table) if table.has_header else _likely_ends(table)
     if columns is None:
         return _plans_of_rows(table)
     source, target = _end_types(table, columns)
@@ -1607,6 +1648,22 @@ def _is_end(table: Table, column: str) -> bool:
     if is_key(column):
         return not is_identifier(word) or not is_unique(table, column)
     return _is_entity(table, column) and not holds_measures(table, column)
+
+
+def _likely_ends(table: Table) -> tuple[str, str]:
+    """Return the first two columns without fractions, dates, and other names of the first; the table has no header."""
+    ids = [column for column in table.columns if not (holds_fractions(table, column) or _holds_dates(table, column))]
+    first, *others = ids or table.columns
+    for column in others:
+        kinds = [len(set(cells)) for cells in (table.sample[first], table.sample[column])]
+        pairs = set(zip(table.sample[first], table.sample[column], strict=True))
+        if not len(table.sample[first]) > len(pairs) == kinds[0] == kinds[1]:
+            return first, column
+    return table.columns[0], table.columns[1]
+
+
+def _holds_dates(table: Table, column: str) -> bool:
+    return holds_measures(table, column) and not table.has_numbers(column)
 
 
 def _end_types(table: Table, columns: tuple[str, str]) -> tuple[str, str]:

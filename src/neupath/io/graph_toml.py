@@ -15,7 +15,7 @@ from neupath.io.detection import check_readable, is_table_file
 from neupath.io.export import quoted
 from neupath.io.recognition import find_tables, locate
 from neupath.io.sources import LISTS, EdgeSource, NodeSource, RelationTables, Selection, TableSource, TripleTables
-from neupath.io.tables import Table, TableFile
+from neupath.io.tables import Table, TableFile, is_in_parts
 
 _SHOWN = 3
 """First values of a column that are shown."""
@@ -65,7 +65,9 @@ class Draft:
     def columns(self) -> dict[str, list[ColumnUse]]:
         """Return the columns of each table."""
         if self.tables is None:
-            files = [self.source] if self.source.is_file() else sorted(filter(is_table_file, self.source.iterdir()))
+            files = [self.source]
+            if self.source.is_dir() and not is_in_parts(self.source):
+                files = sorted(filter(is_table_file, self.source.iterdir()))
             return {path.name: _uses_of(TableFile(path), {}) for path in files}
         tables = {table.label: table for table in self.tables.tables}
         uses: dict[str, dict[str, list[str]]] = {}
@@ -261,7 +263,7 @@ def _option_lines(draft: Draft) -> list[str]:
     tables = draft.tables
     assert tables is not None
     lines = []
-    if draft.source.is_dir():
+    if draft.source.is_dir() and not is_in_parts(draft.source):
         used = {table.label for table in tables.tables}
         others = [path.name for path in sorted(filter(is_table_file, draft.folder.iterdir())) if path.name not in used]
         lines += [f"ignore = {_listed(map(glob.escape, others))}   # files of no relation"] if others else []
