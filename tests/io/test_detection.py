@@ -114,9 +114,11 @@ def test_attributes_that_may_be_the_weight_are_noted(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", ratings__csv=ratings, user_item__txt="1\t2\t3\n")
     assert npth.load(folder).notes == (
         "ratings.csv: rating, timestamp are attributes of edges, and each edge weighs 1; "
-        'weight = "rating" under [[edges]] in graph.toml would make rating the weight',
+        'weight = "rating" under [[edges]] in graph.toml would make rating the weight, '
+        'and attributes = ["rating", "timestamp"] there keeps it 1',
         "user_item.txt: 3 is an attribute of edges, and each edge weighs 1; "
-        'weight = "3" under [[edges]] in graph.toml would make 3 the weight',
+        'weight = "3" under [[edges]] in graph.toml would make 3 the weight, '
+        'and attributes = ["3"] there keeps it 1',
     )
     (folder / "graph.toml").write_text(
         'ignore = ["user*"]\n[[edges]]\nname = "rates"\nfile = "ratings.csv"\nsource = "user"\ntarget = "movie"\n'

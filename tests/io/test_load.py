@@ -42,7 +42,7 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     assert hin.notes == (
         "metaedges.tsv was left out: the graph is read from nodes.tsv and edges.tsv",
         'edges.tsv: score is an attribute of edges, and each edge weighs 1; weight = "score" under [pair] in '
-        "graph.toml would make score the weight",
+        'graph.toml would make score the weight, and attributes = ["score"] there keeps it 1',
     )
     assert hin.edge_tables[Relation("Disease", "DaG", "Gene")].attributes.to_pydict() == {"score": [0.5]}
     (folder / "graph.toml").write_text('undirected = ["GiG"]\n[pair]\nweight = "score"\n')

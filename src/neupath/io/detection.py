@@ -7,7 +7,7 @@ it.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from filecmp import cmp
@@ -769,10 +769,12 @@ def _select_relations(
     _refuse_repeated_ids(nodes)
     edges, unread = _take(relations, options, nodes)
     by_rule = [_note_rule(relation) for relation in relations if relation.by_rule]
+    entries = [entry for entry in (*settings.nodes.values(), *settings.edges) if entry.attributes is not None]
+    chosen = [given.find(entry.file) for entry in entries]
     joined = {end for edge in edges for end in (edge.relation.source, edge.relation.target)}
     alone = [node.selection.table.label for node in nodes if node.node_type not in joined and not options.take]
     notes += [f"{name}: no relation leads to its nodes" for name in alone if not settings.names_tables]
-    notes = [*left_out, *by_rule, *notes, *_note_columns(edges, nodes, unread, given.in_files), *options.notes]
+    notes = [*left_out, *by_rule, *notes, *_note_columns(edges, nodes, unread, given.in_files, chosen), *options.notes]
     return RelationTables(nodes, edges, replace(options, notes=notes))
 
 
@@ -1080,7 +1082,7 @@ def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOpti
     words = [] if relation or direction else [c for c in described.columns if holds_categories(edges, c)]
     unnamed = f"{edges.label}: no column is known to hold relations, so {listed(words)} is an attribute of edges"
     notes = [*options.notes, *types, *([unnamed] if words else []), *described.notes(edges.label)]
-    notes += _note_weight(triples, "[pair]")
+    notes += [] if pair.attributes is not None else _note_weight(triples, "[pair]")
     options = replace(options, notes=notes)
     if relation is not None:
         return TripleTables(chosen, "node", [triples], options, labels=labels)
@@ -1406,7 +1408,8 @@ def _note_triples(selection: Selection, triples: TriplesConfig, prefixed: bool) 
     if "source_name" in columns and "source_type" not in columns and not prefixed:
         notes.append(f"{table.label}: no columns name the types of nodes, so all have one type")
     left_out = _triple_attributes(table, columns, triples).notes(table.label)
-    return [*notes, *left_out, *_note_weight(selection, "[triples]")]
+    weight = [] if triples.attributes is not None else _note_weight(selection, "[triples]")
+    return [*notes, *left_out, *weight]
 
 
 def _note_weight(selection: Selection, section: str | None) -> list[str]:
@@ -1840,10 +1843,14 @@ def _note_columns(
     nodes: Sequence[NodeSource],
     noted: Sequence[str],
     in_files: bool = True,
+    chosen: Collection[Table] = (),
     weighted: bool = False,
 ) -> list[str]:
-    """Note the columns of relations that are not read, and the attributes that may rather be the weight."""
-    tables = {id(edge.selection.table): edge.selection.table for edge in edges}
+    """Note the columns of relations that are not read, and the attributes that may rather be the weight.
+
+    There is no note on tables whose attributes are `chosen` in a graph.toml.
+    """
+    tables = {id(edge.selection.table): edge.selection.table for edge in edges if edge.selection.table not in chosen}
     selections = [*(edge.selection for edge in edges), *(node.selection for node in nodes)]
     read = {(id(s.table), column) for s in selections for column in (*s.columns.values(), *s.attributes)}
     with_weight = {id(edge.selection.table) for edge in edges if weighted or "weight" in edge.selection.columns}
@@ -1864,7 +1871,9 @@ def _weight_note(selection: Selection, column: str, section: str | None, in_file
     names = selection.attributes
     what = f"{listed(names, 8)} {'are attributes' if names[1:] else 'is an attribute'} of edges, and each edge weighs 1"
     if section is not None:
+        kept = f"attributes = [{', '.join(map(_quoted, names))}]" if len(names) <= 4 else "naming attributes"
         hint = f"weight = {_quoted(column)} under {section} in graph.toml would make {column} the weight"
+        hint += f", and {kept} there keeps it 1"
     elif in_files:
         hint = f"a column called weight would be the weight, as {column} may be"
     else:

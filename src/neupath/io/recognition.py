@@ -242,14 +242,15 @@ def _matlab_file(path: Path) -> Path | None:
 def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> TableSource:
     if path.is_dir():
         source = recognise_folder(path, config, duplicates)
-        return replace(source, options=replace(source.options, notes=[*source.options.notes, *_note_others(path)]))
+        others = _note_others(path, read_settings(path, config).ignore)
+        return replace(source, options=replace(source.options, notes=[*source.options.notes, *others]))
     return recognise_files([path], path.parent, _read_optional(config), duplicates, where=path)
 
 
-def _note_others(folder: Path) -> list[str]:
+def _note_others(folder: Path, ignore: Sequence[str]) -> list[str]:
     return [
         f"{file.name} was left out: the graph is read from the tables beside it"
-        for file in (*rdf_files(folder), *json_files(folder))
+        for file in (*rdf_files(folder, ignore), *json_files(folder, ignore))
     ]
 
 
