@@ -616,3 +616,35 @@ def test_a_graph_toml_that_init_writes_reads_order_lines_alike(tmp_path: Path) -
     hin = npth.load(folder, config=tmp_path / "g.toml")
     assert digest(hin) == digest(npth.load(folder))
     assert not any("product_id" in note for note in hin.notes)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_two_columns_named_after_their_types_are_an_edge_list(tmp_path: Path, delimiter: str) -> None:
+    rows = ("customer,product", "ann,tea", "ann,cup", "bob,tea", "cem,cup")
+    path = tmp_path / "sp.csv"
+    path.write_text("\n".join(rows).replace(",", delimiter))
+    hin = npth.load(path)
+    assert shape(hin) == {"customer -customer_product-> product": 4}
+    assert hin.notes == ("sp.csv: product was read as the relation customer -customer_product-> product",)
+    (tmp_path / "g.toml").write_text(draft_of(str(path)).to_toml())
+    assert digest(npth.load(path, config=tmp_path / "g.toml")) == digest(hin)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,city\nann,ulm\nbob,ulm\ncem,bonn\n",  # a city is perhaps an attribute of a name
+        "person,city\nann,ulm\nbob,ulm\ncem,bonn\n",  # each person once
+        "child,parent\ncat,mammal\ncat,animal\ndog,mammal\n",
+        "word,other\na,b\nb,a\na,c\n",  # ids of one type
+        "alpha,value\nx,y\nx,z\nw,y\n",
+        "film,kind\nHeat,crime\nHeat,drama\nUp,drama\n",
+    ],
+)
+def test_two_columns_that_may_be_something_else_are_refused_with_a_graph_toml(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "sp.csv"
+    path.write_text(text)
+    with pytest.raises(NeuPathError, match="is not recognised") as error:
+        npth.load(path)
+    (tmp_path / "g.toml").write_text(str(error.value).partition("such as:\n")[2])
+    assert npth.load(path, config=tmp_path / "g.toml").schema.relations

@@ -175,7 +175,7 @@ def recognise(
     try:
         return _recognise_noted(given, settings, options, duplicates)
     except _UnplannedError as error:
-        raise _with_plan(error, given, settings, duplicates) from error
+        raise _with_plan(error, given, settings, duplicates) from None
 
 
 def _recognise_noted(
@@ -758,7 +758,10 @@ def _select_relations(
         wide = _as_wide(given.all[0], options, settings, duplicates)
         if wide is not None:
             return wide
-        edge_list = _as_edge_list(given.all[0])
+        named = _as_named_pair(given.all[0])
+        edge_list = None if named is not None else _as_edge_list(given.all[0])
+        if named is not None:
+            relations, left_out = [named], []
         if edge_list is not None:
             relations, left_out = [edge_list], []
             notes.append(f"{edge_list.table.label}: all nodes were read as one type, node")
@@ -926,6 +929,22 @@ def _as_edge_list(table: Table) -> RelationTable | None:
     if ends is None and not _share_ids(table, columns):
         return None
     return RelationTable(table, "node", "edge", "node", columns, weight_column(table, columns))
+
+
+def _as_named_pair(table: Table) -> RelationTable | None:
+    """Read a table of two columns of texts that name entities, such as customer and product, if both repeat some."""
+    if not table.has_header or len(table.columns) != 2 or find_ends(table) is not None:
+        return None
+    first, second = table.columns
+    for column in (first, second):
+        plain = re.fullmatch(r"[^\W\d]{2,}", column) and snake(column) not in _EDGE_WORDS
+        if not plain or is_key(column) or is_measure(column) or is_own_role(column) or holds_measures(table, column):
+            return None
+        if column.lower() in (*_NAME_COLUMNS, *_KINDS) or not holds_categories(table, column):
+            return None
+    if _share_ids(table, (first, second)) or find_split(table, first) or find_split(table, second):
+        return None
+    return RelationTable(table, first, f"{first}_{second}", second, (first, second), by_rule=True)
 
 
 def _as_wide(
@@ -1632,6 +1651,7 @@ def _plans_of_rows(table: Table, entities: Sequence[str] | None = None) -> list[
     """Return a graph.toml for each column without empty cells: its values are joined to the other entities of a row."""
     lines = _header_lines(table)
     ends = [column for column in table.columns if _is_end(table, column)] if entities is None else entities
+    ends = list(table.columns[:2]) if entities is None and len(ends) < 2 else ends
     whole = [column for column in ends if all(table.sample[column])]
     plans = []
     for first in whole:
