@@ -772,8 +772,8 @@ def _select_relations(
     _refuse_repeated_ids(nodes)
     edges, unread = _take(relations, options, nodes)
     by_rule = [_note_rule(relation) for relation in relations if relation.by_rule]
-    entries = [entry for entry in (*settings.nodes.values(), *settings.edges) if entry.attributes is not None]
-    chosen = [given.find(entry.file) for entry in entries]
+    chosen = [given.find(entry.file) for entry in settings.nodes.values() if entry.attributes is not None]
+    chosen += [given.find(entry.file) for entry in settings.edges if entry.attributes is not None]
     joined = {end for edge in edges for end in (edge.relation.source, edge.relation.target)}
     alone = [node.selection.table.label for node in nodes if node.node_type not in joined and not options.take]
     notes += [f"{name}: no relation leads to its nodes" for name in alone if not settings.names_tables]
@@ -1499,14 +1499,13 @@ def check_readable(source: TableSource) -> None:
         read_tables(source)
         return
     if isinstance(source, RelationTables):
-        selections, ends = source.selections, [edge.relation for edge in source.edges]
-        types = [*("" for _ in source.nodes), *ends]
-    else:
-        nodes = [source.nodes] if source.nodes is not None else list(source.node_tables)
-        selections, types = [*nodes, *source.edges], []
-    for at, selection in enumerate(selections):
-        relation = types[at] if types else ""
-        _check_first_rows(selection, relation if isinstance(relation, Relation) else None)
+        for node in source.nodes:
+            _check_first_rows(node.selection)
+        for edge in source.edges:
+            _check_first_rows(edge.selection, edge.relation)
+        return
+    for selection in [*([source.nodes] if source.nodes is not None else source.node_tables), *source.edges]:
+        _check_first_rows(selection)
 
 
 def _check_first_rows(selection: Selection, relation: Relation | None = None) -> None:
@@ -1514,8 +1513,7 @@ def _check_first_rows(selection: Selection, relation: Relation | None = None) ->
     plain = replace(selection, attributes=())
     columns = _first_rows(plain)
     for role in ("id", "source", "target"):
-        missing = missing_ids(columns[role]) if role in columns else ()
-        if len(missing):
+        if role in columns and len(missing := missing_ids(columns[role])):
             place = plain.place(int(missing[0]))
             raise empty_id(place) if role == "id" else empty_end(place, getattr(relation, role, "node"))
     if "id" in columns and not plain.spaces and (found := _find_repeated(columns["id"])) is not None:

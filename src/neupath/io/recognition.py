@@ -247,7 +247,7 @@ def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | N
     return recognise_files([path], path.parent, _read_optional(config), duplicates, where=path)
 
 
-def _note_others(folder: Path, ignore: Sequence[str]) -> list[str]:
+def _note_others(folder: Path, ignore: list[str]) -> list[str]:
     return [
         f"{file.name} was left out: the graph is read from the tables beside it"
         for file in (*rdf_files(folder, ignore), *json_files(folder, ignore))
