@@ -9,6 +9,8 @@ from scipy.io import savemat
 
 import neupath as npth
 from neupath import NeuPathError
+from neupath.graph.hin import digest
+from neupath.io.graph_toml import draft_of
 from tests.tables import FREEBASE, shape, write
 
 
@@ -112,9 +114,11 @@ def test_attributes_that_may_be_the_weight_are_noted(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", ratings__csv=ratings, user_item__txt="1\t2\t3\n")
     assert npth.load(folder).notes == (
         "ratings.csv: rating, timestamp are attributes of edges, and each edge weighs 1; "
-        'weight = "rating" under [[edges]] in graph.toml would make rating the weight',
+        'weight = "rating" under [[edges]] in graph.toml would make rating the weight, '
+        'and attributes = ["rating", "timestamp"] there keeps it 1',
         "user_item.txt: 3 is an attribute of edges, and each edge weighs 1; "
-        'weight = "3" under [[edges]] in graph.toml would make 3 the weight',
+        'weight = "3" under [[edges]] in graph.toml would make 3 the weight, '
+        'and attributes = ["3"] there keeps it 1',
     )
     (folder / "graph.toml").write_text(
         'ignore = ["user*"]\n[[edges]]\nname = "rates"\nfile = "ratings.csv"\nsource = "user"\ntarget = "movie"\n'
@@ -501,3 +505,146 @@ def test_nodes_by_name_are_of_the_type_that_a_mapping_gives() -> None:
         NeuPathError, match=r"such as load\(\{\(\"person\", \"city\"\): table\[\[\"name\", \"city\"\]\]"
     ):
         npth.load({"person": persons})
+
+
+ORDERS = "customer,sku,day\nann,tea,2024-01-01\n,cup,2024-01-02\nbob,,2024-01-03\ncem,cup,2024-01-04\n"
+BOUGHT = (
+    '[[edges]]\nname = "bought"\nfile = "orders.csv"\nsource = "customer"\ntarget = "product"\n'
+    'columns = ["customer", "sku"]\noptional = true\n'
+)
+
+
+@pytest.mark.parametrize("attributes", ["", 'attributes = ["day"]\n', "attributes = []\n"])
+def test_optional_edges_have_attributes_and_name_the_line_of_an_empty_source(tmp_path: Path, attributes: str) -> None:
+    folder = write(tmp_path / "g", orders__csv=ORDERS, graph__toml=BOUGHT + attributes)
+    with pytest.raises(NeuPathError, match=r"orders.csv, line 3: the edge has an empty customer id"):
+        npth.load(folder)
+    (folder / "orders.csv").write_text(ORDERS.replace("\n,cup", "\nann,cup"))
+    hin = npth.load(folder)
+    assert shape(hin) == {"customer -bought-> product": 3}
+    days = [str(day) for table in hin.edge_tables.values() for day in table.attributes["day"].to_pylist()]
+    assert days == ([] if "[]" in attributes else ["2024-01-01", "2024-01-02", "2024-01-04"])
+
+
+def test_each_part_of_labels_that_is_not_read_is_noted_of_its_own_table(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g",
+        people__csv="id:ID,name,:LABEL\n1,Ann,Person;Actor\n2,Bo,Person\n",
+        movies__csv="id:ID,name,:LABEL\n7,Heat,Movie\n",
+        acted__csv=":START_ID,:END_ID,:TYPE\n1,7,ACTED_IN\n",
+    )
+    hin = npth.load(folder)
+    assert hin.schema.node_types == ("Movie", "Person")
+    assert [note.partition(":")[0] for note in hin.notes] == ["people.csv"]
+
+
+@pytest.mark.parametrize("word", ["file", "list", "data", "table", "part", "graph", "network", "sheet", "test", "copy"])
+@pytest.mark.parametrize("columns", ["user_id,{}_id", "user_id,{}_id,added", "user,{}"])
+def test_a_column_makes_a_type_of_any_word_in_the_name_of_a_relation(tmp_path: Path, word: str, columns: str) -> None:
+    header = columns.format(word)
+    rows = ["1,7,1", "1,8,2", "2,8,1"]
+    text = "\n".join(row if header.count(",") == 2 else row.rpartition(",")[0] for row in rows)
+    folder = tmp_path / "g"
+    write(folder, users__csv="user_id,date\n1,2024-01-01\n2,2024-01-02\n")
+    (folder / f"user_{word}.csv").write_text(f"{header}\n{text}\n")
+    hin = npth.load(folder)
+    assert shape(hin) == {f"user -user_{word}-> {word}": 3}
+    assert hin.num_nodes("user") == 2
+    assert "date" in hin.nodes["user"].attributes.column_names
+
+
+def test_words_that_say_nothing_still_say_nothing(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g",
+        movies_data__csv="movie_id,title,data\n1,Heat,x\n2,Up,y\n",
+        movie_actor_list__csv="movie_id,actor_id\n1,7\n2,7\n",
+    )
+    hin = npth.load(folder)
+    assert shape(hin) == {"movie -movie_actor_list-> actor": 2}
+    assert hin.nodes["movie"].attributes.column_names == ["data"]
+
+
+SHOP = {
+    "customers__csv": "customer_id,city\n1,Ulm\n2,Bonn\n3,Ulm\n",
+    "products__csv": "product_id,title\n7,tea\n8,cup\n9,pen\n",
+    "order_lines__csv": "order_id,customer_id,product_id,qty\n5001,1,7,2\n5001,1,8,1\n5002,2,8,1\n5003,3,9,4\n",
+}
+
+
+def test_every_key_of_order_lines_is_a_relation(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", **SHOP)
+    hin = npth.load(folder)
+    assert {str(each): each.target for each in hin.schema.relations}.keys() == {
+        "order -lines-> customer",
+        "order -order_product-> product",
+    }
+    assert shape(hin) == {"order -lines-> customer": 3, "order -order_product-> product": 4}
+    assert {each: hin.num_nodes(each) for each in hin.schema.node_types} == {"customer": 3, "product": 3, "order": 3}
+    bought = next(table for relation, table in hin.edge_tables.items() if relation.target == "product")
+    assert bought.attributes["qty"].to_pylist() == [2, 1, 1, 4]
+    assert not any("no relation leads" in note for note in hin.notes)
+    assert any("product_id was read as the relation order -order_product-> product" in note for note in hin.notes)
+    assert npth.PathSim("product-order-customer-order-product").fit(hin).top_k("tea", k=1).names == ("cup",)
+
+
+def test_an_empty_key_of_order_lines_is_no_edge(tmp_path: Path) -> None:
+    lines = SHOP["order_lines__csv"].replace("5002,2,8", "5002,2,")
+    hin = npth.load(write(tmp_path / "g", **SHOP | {"order_lines__csv": lines}))
+    assert shape(hin) == {"order -lines-> customer": 3, "order -order_product-> product": 3}
+
+
+def test_a_key_whose_values_are_not_in_the_node_table_stays_an_attribute_and_is_noted(tmp_path: Path) -> None:
+    lines = SHOP["order_lines__csv"].replace("5002,2,8", "5002,2,88")
+    hin = npth.load(write(tmp_path / "g", **SHOP | {"order_lines__csv": lines}))
+    assert shape(hin) == {"order -lines-> customer": 3}
+    note = next(note for note in hin.notes if "product_id" in note and "not as a relation" in note)
+    assert "'88' is no id in products.csv" in note
+    (table,) = hin.edge_tables.values()
+    assert "product_id" in table.attributes.column_names
+
+
+def test_keys_of_order_lines_are_streamed_alike(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    folder = write(tmp_path / "g", **SHOP)
+    store = npth.io.import_store(folder, tmp_path / "store")
+    assert shape(npth.load(store)) == shape(npth.load(folder))
+
+
+def test_a_graph_toml_that_init_writes_reads_order_lines_alike(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", **SHOP)
+    (tmp_path / "g.toml").write_text(draft_of(str(folder)).to_toml())
+    hin = npth.load(folder, config=tmp_path / "g.toml")
+    assert digest(hin) == digest(npth.load(folder))
+    assert not any("product_id" in note for note in hin.notes)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_two_columns_named_after_their_types_are_an_edge_list(tmp_path: Path, delimiter: str) -> None:
+    rows = ("customer,product", "ann,tea", "ann,cup", "bob,tea", "cem,cup")
+    path = tmp_path / "sp.csv"
+    path.write_text("\n".join(rows).replace(",", delimiter))
+    hin = npth.load(path)
+    assert shape(hin) == {"customer -customer_product-> product": 4}
+    assert hin.notes == ("sp.csv: product was read as the relation customer -customer_product-> product",)
+    (tmp_path / "g.toml").write_text(draft_of(str(path)).to_toml())
+    assert digest(npth.load(path, config=tmp_path / "g.toml")) == digest(hin)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "name,city\nann,ulm\nbob,ulm\ncem,bonn\n",  # a city is perhaps an attribute of a name
+        "person,city\nann,ulm\nbob,ulm\ncem,bonn\n",  # each person once
+        "child,parent\ncat,mammal\ncat,animal\ndog,mammal\n",
+        "word,other\na,b\nb,a\na,c\n",  # ids of one type
+        "alpha,value\nx,y\nx,z\nw,y\n",
+        "film,kind\nHeat,crime\nHeat,drama\nUp,drama\n",
+    ],
+)
+def test_two_columns_that_may_be_something_else_are_refused_with_a_graph_toml(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "sp.csv"
+    path.write_text(text)
+    with pytest.raises(NeuPathError, match="is not recognised") as error:
+        npth.load(path)
+    (tmp_path / "g.toml").write_text(str(error.value).partition("such as:\n")[2])
+    assert npth.load(path, config=tmp_path / "g.toml").schema.relations

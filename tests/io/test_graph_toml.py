@@ -1,5 +1,6 @@
 """A graph.toml that is written for a source loads to the graph that the source is read as."""
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 import neupath as npth
+from neupath.cli import main
 from neupath.errors import NeuPathError
 from neupath.graph.hin import digest
 from neupath.io.graph_toml import draft_of
@@ -135,7 +137,7 @@ def test_a_table_that_no_rule_recognises_gets_the_first_suggestion(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [({"x.xlsx": b"PK"}, "is not a graph that neupath can read"), ({"x.csv": b""}, "is empty"),
+    [({"x.xlsx": b"PK"}, "is a spreadsheet"), ({"x.csv": b""}, "is empty"),
      ({"x.nt": b"<a> <b> <c> ."}, "needs no graph.toml, which describes tables in files")],
 )  # fmt: skip
 def test_sources_without_tables(tmp_path: Path, content: dict[str, bytes], message: str) -> None:
@@ -146,3 +148,152 @@ def test_sources_without_tables(tmp_path: Path, content: dict[str, bytes], messa
     for source, reason in (("toy", "toy needs no graph.toml"), ("nowhere", "no such file or folder: nowhere")):
         with pytest.raises(NeuPathError, match=reason):
             draft_of(source)
+
+
+# ---- What is proposed has been tried -------------------------------------------------------------
+CUSTOMERS, PRODUCTS = "customer_id,city\n1,Ulm\n2,Bonn\n3,Ulm\n", "product_id,title\n7,tea\n8,cup\n9,pen\n"
+LINES = "order_id,customer_id,product_id,qty\n5001,1,7,2\n5001,1,8,1\n5002,2,8,1\n5003,3,9,4\n"
+UNREAD = {
+    "lines of orders as texts": {
+        "orders.csv": "order_id,customer,product,qty\n1,ann,tea,1\n1,ann,cup,2\n2,bob,tea,1\n"
+    },
+    "lines of orders with keys": {"customers.csv": CUSTOMERS, "products.csv": PRODUCTS, "orders.csv": LINES},
+    "lines of orders with empty cells": {
+        "orders.csv": "order_id,customer,product\n1,ann,tea\n1,,cup\n2,bob,tea\n2,bob,\n3,,cup\n"
+    },
+    "a unique code beside a repeated id": {
+        "products.csv": "product_id,sku,maker\n1,A1,ikea\n1,A2,ikea\n2,B1,muji\n3,C1,muji\n"
+    },
+    "an empty id": {"people.csv": "name,city,club\nann,ulm,go\n,bonn,go\nbob,ulm,chess\n"},
+    "ratings without a header": {"user_movie.tsv": "1\t1193\t5\t978300760\n1\t661\t3\t978302109\n2\t1\t4\t978301968\n"},
+    "a wide table with empty cells": {"log.csv": "when,who,what\n2019,ann,\n2020,,jam\n2021,bob,jam\n"},
+    "tables that name nothing": {"a.csv": "p,q\nx,y\nx,z\n", "b.csv": "r,s\n,1\n,2\n"},
+}
+"""Sources of which no rule makes a graph, one way or another."""
+
+
+def refusal(source: Path) -> str:
+    with pytest.raises(NeuPathError) as error:
+        npth.load(source)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", UNREAD)
+@pytest.mark.parametrize("alone", [False, True])
+def test_what_a_refusal_proposes_reads(tmp_path: Path, name: str, alone: bool) -> None:
+    folder = tmp_path / "g"
+    folder.mkdir()
+    for file, text in UNREAD[name].items():
+        (folder / file).write_text(text)
+    source = folder / next(iter(UNREAD[name])) if alone and len(UNREAD[name]) == 1 else folder
+    message, found, toml = refusal(source).partition("such as:\n")
+    assert found, message
+    config = tmp_path / "pasted.toml"
+    config.write_text(toml)
+    hin = npth.load(source, config=config)
+    assert hin.schema.relations
+    assert sum(matrix.nnz for matrix in hin.matrices.values()) >= 2
+    assert 'target = "node"' not in toml
+
+
+def test_user_1_and_movie_1_stay_two_nodes(tmp_path: Path) -> None:
+    path = tmp_path / "user_movie.tsv"
+    path.write_text(UNREAD["ratings without a header"]["user_movie.tsv"])
+    toml = refusal(path).partition("such as:\n")[2]
+    (tmp_path / "g.toml").write_text(toml)
+    hin = npth.load(path, config=tmp_path / "g.toml")
+    assert {each: hin.num_nodes(each) for each in hin.schema.node_types} == {"user": 2, "movie": 3}
+
+
+@pytest.mark.parametrize("as_keys", [False, True])
+def test_a_repeated_id_comes_with_the_other_entities_as_ends(tmp_path: Path, as_keys: bool) -> None:
+    name = "lines of orders with keys" if as_keys else "lines of orders as texts"
+    for file, text in UNREAD[name].items():
+        (tmp_path / file).write_text(text)
+    message, _, toml = refusal(tmp_path).partition("such as:\n")
+    number = "'5001'" if as_keys else "'1'"
+    assert f"orders.csv, line 3: node id {number} is repeated; node ids must be unique" in message
+    (tmp_path / "graph.toml").write_text(toml)
+    hin = npth.load(tmp_path)
+    (relation,) = hin.schema.relations
+    assert (relation.source, relation.target) == ("customer", "product")
+    assert int(hin.matrices[relation].sum()) == (4 if as_keys else 3)
+    if as_keys:
+        assert [hin.nodes[each].attributes.num_columns for each in ("customer", "product")] == [1, 0]
+
+
+def test_a_unique_column_is_proposed_as_the_id(tmp_path: Path) -> None:
+    path = tmp_path / "products.csv"
+    path.write_text(UNREAD["a unique code beside a repeated id"]["products.csv"])
+    toml = refusal(path).partition("such as:\n")[2]
+    assert 'id = "sku"' in toml
+    (tmp_path / "g.toml").write_text(toml)
+    hin = npth.load(path, config=tmp_path / "g.toml")
+    assert hin.num_nodes("product") == 4
+    assert [str(each).rpartition("> ")[2] for each in hin.schema.relations] == ["maker"]
+
+
+def test_a_refusal_without_a_plan_says_why_none_reads(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("alpha,beta,gamma\n,y,1\nx,,2\nx,z,3\n")
+    message = refusal(path)
+    assert "such as:" not in message
+    assert re.search(r"tried (one|\d+), .*pairs\.csv, line 2: the edge has an empty", message)
+    with pytest.raises(NeuPathError, match="not read|none"):
+        draft_of(str(path))
+
+
+def test_a_repeated_id_below_the_first_rows_has_a_remedy(tmp_path: Path) -> None:
+    rows = "".join(f"{row},u{row % 7}\n" for row in range(5000))
+    (tmp_path / "papers.csv").write_text(f"paper_id,venue_id\n{rows}17,u1\n")
+    assert re.search(r"papers\.csv, line 5002: node id '17' is repeated; .*\[\[edges\]\].*", refusal(tmp_path))
+
+
+@pytest.mark.slow
+def test_large_sources_are_tried_too(tmp_path: Path) -> None:
+    for file, text in UNREAD["lines of orders with keys"].items():
+        (tmp_path / file).write_text(text)
+    with (tmp_path / "orders.csv").open("a") as stream:
+        stream.writelines(
+            f"{row // 2},{row % 3 + 1},{row % 3 + 7},{'0' * 300}{row}\n" for row in range(10**6, 1_120_000)
+        )
+    (tmp_path / "graph.toml").write_text(refusal(tmp_path).partition("such as:\n")[2])
+    hin = npth.load(tmp_path)
+    assert [(each.source, each.target) for each in hin.schema.relations] == [("customer", "product")]
+    (tmp_path / "graph.toml").unlink()
+    lines = (tmp_path / "orders.csv").read_text().replace(",7,2", ",,2").replace(",1,8,", ",,8,")
+    (tmp_path / "orders.csv").write_text(lines)
+    (tmp_path / "graph.toml").write_text(refusal(tmp_path).partition("such as:\n")[2])
+    assert npth.load(tmp_path).schema.relations
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_init_writes_what_info_reads_or_nothing(tmp_path: Path, name: str) -> None:
+    for file, text in UNREAD[name].items():
+        (tmp_path / file).write_text(text)
+    assert run("init", tmp_path, "--yes") == 0
+    assert run("info", tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"papers.csv": "paper_id,venue_id\n1,a\n2,zz\n3,a\n", "venues.csv": "venue_id,name\na,KDD\n"},
+        {"papers.csv": "paper_id,venue_id\n" + "".join(f"{row},u{row % 7}\n" for row in [*range(3000), 1])},
+        {"movie_actor.csv": "movie_id,actor_id\n1,7\n,8\n"},
+    ],
+)
+def test_init_writes_nothing_that_info_does_not_read(
+    tmp_path: Path, files: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for file, text in files.items():
+        (tmp_path / file).write_text(text)
+    assert run("init", tmp_path, "--yes") == 2
+    assert not (tmp_path / "graph.toml").exists()
+    assert re.search(r"\.csv, line \d+: ", capsys.readouterr().err)
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, arguments)))
+    return int(str(ended.value.code or 0))

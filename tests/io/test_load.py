@@ -15,6 +15,7 @@ from hypothesis import given, settings
 
 import neupath as npth
 from neupath import HIN, NeuPathError, Relation
+from neupath.io.graph_toml import draft_of
 from tests.graphs import hins
 from tests.tables import BAD_FOLDERS, CAST, HOSTILE_TEXTS, MOVIES, shape, write
 
@@ -41,7 +42,7 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     assert hin.notes == (
         "metaedges.tsv was left out: the graph is read from nodes.tsv and edges.tsv",
         'edges.tsv: score is an attribute of edges, and each edge weighs 1; weight = "score" under [pair] in '
-        "graph.toml would make score the weight",
+        'graph.toml would make score the weight, and attributes = ["score"] there keeps it 1',
     )
     assert hin.edge_tables[Relation("Disease", "DaG", "Gene")].attributes.to_pydict() == {"score": [0.5]}
     (folder / "graph.toml").write_text('undirected = ["GiG"]\n[pair]\nweight = "score"\n')
@@ -465,3 +466,134 @@ def test_a_table_that_graph_toml_names_is_read_once(tmp_path: Path, file: str) -
         graph__toml=f'[[edges]]\nname = "cast"\nfile = "{file}"\nsource = "movie"\ntarget = "actor"\n',
     )
     assert shape(npth.load(tmp_path / "g" / ".." / "g")) == {"movie -cast-> actor": 2}
+
+
+# ---- Refusals say what works ---------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("toml", "hint"),
+    [
+        ('[node.user]\nfile = "a_b.csv"', r"did you mean \[nodes\.user\]\?"),
+        ('[Node.user]\nfile = "a_b.csv"', r"did you mean \[nodes\.user\]\?"),
+        ('[edge]\nname = "r"', r"did you mean \[\[edges\]\]\?"),
+        ('[[edge]]\nname = "r"', r"did you mean \[\[edges\]\]\?"),
+        ('[relation]\nname = "r"', r"can have .*nodes, edges, pair, triples, rdf"),
+        ('triple = ["a.csv"]', r"did you mean \[triples\]\?"),
+        ('[pairs]\nnodes = "n.csv"', r"did you mean \[pair\]\?"),
+    ],
+)
+def test_a_misspelled_section_of_graph_toml_names_the_right_one(tmp_path: Path, toml: str, hint: str) -> None:
+    folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n1,2\n", graph__toml=toml)
+    with pytest.raises(NeuPathError, match=f"the top level has no key .*{hint}"):
+        npth.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "advice"),
+    [
+        ("graph.xlsx", b"PK\x03\x04" + bytes(60), r"is a spreadsheet; .*pandas\.read_excel"),
+        ("graph.ods", b"PK\x03\x04" + bytes(60), r"is a spreadsheet; .*pandas\.read_excel"),
+        ("refs.bib", b"@article{a, title={B}}\n", r"holds BibTeX; .* CSV"),
+        ("frame.pkl", b"\x80\x04", r"is a pickle, .*can run code"),
+        ("net.net", b"*Vertices 2\n", r"networkx\.read_pajek"),
+        ("u.data", b"1\t2\t3\t881250949\n2\t2\t1\t881250949\n", r"rename it to u\.data\.tsv"),
+        ("list.names", b"a,b,c\n1,2,3\n4,5,6\n", r"rename it to list\.names\.csv"),
+        ("pubmed.xml.zip", b"PK", "is packed; unpack it with unzip"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_with_what_to_do(
+    tmp_path: Path, name: str, content: bytes, advice: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(NeuPathError, match=rf"(?s)^\S+{name} .*{advice}") as error:
+        npth.load(tmp_path / name)
+    assert len(str(error.value)) < 350 + len(str(tmp_path))
+
+
+def test_a_renamed_text_table_is_read_as_the_refusal_says(tmp_path: Path) -> None:
+    table = tmp_path / "user_movie.data"
+    table.write_text("user\tmovie\trating\n1\t2\t3\n2\t2\t1\n")
+    with pytest.raises(NeuPathError, match=r"rename it to user_movie\.data\.tsv"):
+        npth.load(table)
+    renamed = table.rename(tmp_path / "user_movie.data.tsv")
+    assert [npth.load(renamed).num_nodes(each) for each in ("user", "movie")] == [2, 1]
+
+
+def test_a_web_address_is_to_be_downloaded() -> None:
+    for address in ("https://example.org/x.csv", "http://example.org/a/b.zip", "HTTPS://example.org/x.csv"):
+        with pytest.raises(NeuPathError, match=f"^{address} is a web address, .*curl -LO {address}"):
+            npth.load(address)
+
+
+def test_an_export_of_all_of_neo4j_in_one_table_is_refused_with_another_export(tmp_path: Path) -> None:
+    text = '"_id","_labels","name","_start","_end","_type"\n"0",":Person","Ann",,,\n"1",":Movie","Heat",,,\n'
+    path = tmp_path / "export.csv"
+    path.write_text(text + ',,,"0","1","ACTED_IN"\n')
+    for source in (path, tmp_path):
+        with pytest.raises(NeuPathError, match=r"export\.csv has the nodes and the edges .*apoc\.export\.json\.all"):
+            npth.load(source)
+
+
+# ---- Folders of Parquet parts --------------------------------------------------------------------
+RATED = {"userId": [1, 1, 2], "movieId": [10, 20, 20], "rating": [4.0, 3.5, 5.0]}
+SPARK = ("part-00000-a1b2c3d4-c000.snappy.parquet", "part-00001-a1b2c3d4-c000.snappy.parquet")
+
+
+def spread(folder: Path, names: tuple[str, ...], table: dict[str, list] = RATED) -> Path:
+    """Write the rows of a table to parts of these names, in turn."""
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table({c: v[number :: len(names)] for c, v in table.items()}), folder / name)
+    return folder
+
+
+def test_a_subfolder_of_parts_is_read_as_the_file_would_be(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    pq.write_table(pa.table(RATED), tmp_path / "file" / "ratings.parquet")
+    spread(tmp_path / "parts" / "ratings", SPARK)
+    spread(tmp_path / "hive" / "ratings", ("year=1998/part-0.parquet", "year=1999/part-0.parquet"))
+    expected = shape(npth.load(tmp_path / "file"))
+    assert expected == {"user -ratings-> movie": 3}
+    assert shape(npth.load(tmp_path / "parts")) == expected
+    hive = npth.load(tmp_path / "hive")
+    assert shape(hive) == expected
+    assert any("year" in note for note in hive.notes)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        SPARK,
+        ("part.0.parquet", "part.1.parquet"),
+        ("data_0.parquet", "data_1.parquet"),
+        ("000000000000.parquet", "000000000001.parquet"),
+        ("1c0ffee0-0.parquet",),
+        ("year=1998/part-0.parquet", "year=1999/part-0.parquet"),
+    ],
+)
+@pytest.mark.parametrize("name", ["user_movie", "ratings", "ratings.parquet"])
+def test_a_folder_of_parts_alone_is_one_table(tmp_path: Path, name: str, names: tuple[str, ...]) -> None:
+    folder = spread(tmp_path / name, names)
+    (folder / "_SUCCESS").write_text("")
+    expected = {f"user -{name.removesuffix('.parquet')}-> movie": 3}
+    hin = npth.load(folder)
+    assert shape(hin) == expected
+    assert npth.load(f"{folder}/").notes == hin.notes
+    (folder / "graph.toml").write_text(draft_of(str(folder)).to_toml())
+    assert shape(npth.load(folder)) == expected
+    assert not any(Path(name).name in (folder / "graph.toml").read_text() for name in names)
+
+
+def test_a_folder_of_parts_that_is_not_recognised_gets_a_graph_toml(tmp_path: Path) -> None:
+    folder = spread(tmp_path / "stuff", SPARK, {"alpha": ["x", "y"], "beta": ["z", "z"]})
+    with pytest.raises(NeuPathError, match="stuff is not recognised") as error:
+        npth.load(folder)
+    (tmp_path / "g.toml").write_text(str(error.value).partition("such as:\n")[2])
+    assert shape(npth.load(folder, config=tmp_path / "g.toml")) == {"alpha -alpha_beta-> beta": 2}
+
+
+def test_tables_of_a_folder_are_no_parts(tmp_path: Path) -> None:
+    folder = spread(tmp_path / "g", ("movie_actor_1.parquet",), {"movie_id": [1], "actor_id": [7]})
+    spread(folder, ("movies.parquet",), {"movie_id": [1], "title": ["Heat"]})
+    hin = npth.load(folder)
+    assert hin.nodes["movie"].name(0) == "Heat"
+    assert len(hin.schema.relations) == 1

@@ -27,7 +27,7 @@ from neupath.cli.terminal import (
 )
 from neupath.errors import QueryError
 from neupath.io import BUILT_IN, PUBLIC, fetch, import_store, public_dataset, write_folder
-from neupath.io.graph_toml import Draft, Question, draft_of
+from neupath.io.graph_toml import Draft, Question, check_draft, draft_of
 from neupath.store import check as check_store
 from neupath.store import open_store, read_update
 
@@ -242,6 +242,7 @@ def init(
         note(f"{draft.refusal}; this reads it as the first choice, so check it")
     for question in draft.questions():
         draft = question.apply(draft, 0 if yes else _ask(question))
+    check_draft(draft)
     text = draft.to_toml()
     if target.exists() and _read_line(f"{target} exists; replace it? [y/N] ").lower() not in ("y", "yes"):
         raise _taken(target)

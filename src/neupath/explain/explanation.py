@@ -479,7 +479,7 @@ class _InNotebook:
     def __repr__(self) -> str:
         head = f"{self.query} and {self.target}: {self.measure} = {score_text(self.score)}"  # type: ignore[attr-defined]
         place = f", rank {self.rank:,} of {self.num_targets:,}" if self.rank else ""  # type: ignore[attr-defined]
-        return "\n".join([head + place, self.summary, *self._lines()])  # type: ignore[attr-defined]
+        return in_lines(head + place, self.summary, *self._lines())  # type: ignore[attr-defined]
 
     def _lines(self) -> list[str]:
         """Return what stands below the summary."""

@@ -1,7 +1,7 @@
 """What the columns of a table say by their names and first values: entities, ids, ends of edges, lists of nodes."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import chain
@@ -46,6 +46,7 @@ _NOT_TYPES = {
     "ungraph", "directed", "undirected", "soc", "web", "ca", "com", "p2p", "road", "wiki", "cit", "ego", "as", "bio",
     "social", "triples", "triplets", "facts", "export", "dump", "output", "input", "result", "results", "copy",
     "v1", "v2", "v3", "main", "original", "unnamed", "untitled", "sheet1", "sheet", "out", "db", "csv", "tsv", "txt",
+    "backup", "backups", "archive", "tmp", "temp",
 }  # fmt: skip
 """Words in the names of tables that name no type of nodes."""
 _EVENTS = {
@@ -151,18 +152,26 @@ def split_words(name: str) -> list[str]:
     return [word for word in re.split(r"[_\-\s.]+", name) if word]
 
 
-def name_words(name: str) -> list[str]:
-    """Split the name of a table into words, without those at its ends that name no type.
+def name_words(name: str, entities: Collection[str] = ()) -> list[str]:
+    """Split the name of a table into words, without those at its ends that name no type and none of the `entities`.
 
-    >>> name_words("my_movie_actor_v2"), name_words("export-2024")
-    (['movie', 'actor'], [])
+    >>> name_words("my_movie_actor_v2"), name_words("export-2024"), name_words("order_file", ["order", "file"])
+    (['movie', 'actor'], [], ['order', 'file'])
     """
     words = split_words(name)
-    while words and names_no_type(words[0]):
-        words = words[1:]
-    while words and names_no_type(words[-1]):
-        words = words[:-1]
-    return words
+    says_nothing = [names_no_type(word) and not any(are_alike(word, each) for each in entities) for word in words]
+    kept = [at for at, nothing in enumerate(says_nothing) if not nothing]
+    return words[kept[0] : kept[-1] + 1] if kept else []
+
+
+def table_words(table: Table) -> list[str]:
+    """Split the name of a table into words, without those at its ends that name no type, by `_NOT_TYPES` and columns.
+
+    In order_file, file is a type if a column is called file_id, or if there are only the columns order and file.
+    """
+    keys = [column for column in table.columns if is_key(column)] if table.has_header else []
+    columns = keys or (table.columns if table.has_header and len(table.columns) == 2 else [])
+    return name_words(table.name, [word for column in columns if (word := entity(column)) is not None])
 
 
 def is_id(column: str) -> bool:

@@ -4,7 +4,7 @@ Every key is optional; neupath detects the rest. docs/graphs.md has a whole grap
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -131,12 +131,20 @@ def read_config(path: Path) -> Config:
             text = stream.read(_MOST_LETTERS + 1)
         if len(text) > _MOST_LETTERS:
             raise SourceError(f"{path} is longer than {_MOST_LETTERS:,} characters; it does not look like a graph.toml")
-        content = tomllib.loads(text)
     except FileNotFoundError as error:
         raise SourceError(f"no such file: {path}") from error
     except OSError as error:
         raise SourceError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is not valid TOML: {error}") from error
+    return parse_config(text, path)
+
+
+def parse_config(text: str, path: Path | str = GRAPH_TOML) -> Config:
+    """Check the text of a graph.toml, which errors call `path`."""
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
         raise SourceError(f"{path} is not valid TOML: {error}") from error
     except RecursionError as error:
         raise SourceError(
@@ -181,12 +189,11 @@ def _checked(kind: type[C], table: object, path: Path | str, where: str, nested:
     if not isinstance(table, dict):
         raise SourceError(f"{path}: {where} must be a table of keys, got {table!r}")
     hints = get_type_hints(kind)
-    known = [f.name for f in fields(kind) if f.name not in (nested or {})]  # type: ignore[arg-type]
+    known = [f.name for f in fields(kind)]  # type: ignore[arg-type]
     for key, value in table.items():
         if key not in known:
-            raise SourceError(
-                f"{path}: {where} has no key {key!r} (it can have {listed(known)}){did_you_mean(key, known)}"
-            )
+            meant = _meant(key, value, known)
+            raise SourceError(f"{path}: {where} has no key {key!r} (it can have {listed(known, len(known))}){meant}")
         if not _fits(value, hints[key]):
             raise SourceError(f"{path}: {key} = {value!r} in {where} must be {_type_name(hints[key])}")
     try:
@@ -194,6 +201,19 @@ def _checked(kind: type[C], table: object, path: Path | str, where: str, nested:
     except TypeError as error:
         missing = [key for key in ("name", "file", "source", "target") if key in known and key not in table]
         raise SourceError(f"{path}: {where} has no {listed(missing)}; add the missing keys") from error
+
+
+def _meant(key: str, value: object, known: Sequence[str]) -> str:
+    """Return the end of a sentence that names the key or the section that was perhaps meant, or nothing."""
+    sections = [name for name in ("nodes", "edges", "pair", "triples", "rdf") if name in known]
+    plural = next((name for name in sections if name.rstrip("s") == key.lower().rstrip("s")), None)
+    hint = "" if plural else did_you_mean(key, known)
+    section = plural or next((name for name in sections if f"{name!r}" in hint), None)
+    if section is None or not isinstance(value, dict | list):
+        return hint if plural is None else f"; did you mean {plural!r}?"
+    node_type = next(iter(value), "TYPE") if isinstance(value, dict) else "TYPE"
+    written = {"nodes": f"[nodes.{node_type}]", "edges": "[[edges]]"}.get(section, f"[{section}]")
+    return f"; did you mean {written}?"
 
 
 def _fits(value: object, hint: object) -> bool:

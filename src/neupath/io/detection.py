@@ -6,9 +6,9 @@ it.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from filecmp import cmp
 from fnmatch import fnmatch
 from hashlib import blake2b
@@ -16,9 +16,13 @@ from itertools import chain
 from pathlib import Path
 from typing import cast
 
-from neupath.errors import SourceError, listed
+import numpy as np
+import pyarrow as pa
+
+from neupath.errors import NeuPathError, SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
+from neupath.io.assembly import read_tables
 from neupath.io.columns import (
     Ends,
     are_alike,
@@ -39,6 +43,7 @@ from neupath.io.columns import (
     is_key,
     is_measure,
     is_own_role,
+    is_plural,
     is_role,
     is_sampled_whole,
     is_unique,
@@ -53,8 +58,9 @@ from neupath.io.columns import (
     singulars,
     snake,
     split_words,
+    table_words,
 )
-from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
+from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, parse_config, read_config, read_own_config
 from neupath.io.edge_columns import ChosenColumns, choose_columns
 from neupath.io.export import quoted
 from neupath.io.sources import (
@@ -67,13 +73,19 @@ from neupath.io.sources import (
     Selection,
     TableSource,
     TripleTables,
+    empty_end,
+    empty_id,
     existing,
+    missing_ids,
+    repeated_id,
+    to_weights,
 )
 from neupath.io.tables import (
     TABLE_SUFFIXES,
     Table,
     TableFile,
     is_data_file,
+    is_in_parts,
     is_partition,
     is_table,
     parquet_files,
@@ -102,6 +114,9 @@ def recognise_folder(
 ) -> TableSource:
     """Recognise the tables of a folder, with its own graph.toml or another one."""
     settings = read_settings(folder, config)
+    if is_in_parts(folder) and not any((folder / name).exists() for name in settings.files):
+        whole = folder.resolve() if folder.name in ("", "..") else folder  # its name is that of the table
+        return recognise_files([whole], whole.parent, settings, duplicates, where=whole)
     tables = sorted(filter(is_table_file, folder.iterdir()))
     paths, left_out = _without_data_files(_not_ignored(tables, settings))
     notes = [] if settings.names_tables else [*left_out, *_note_deep_folders(folder, settings)]
@@ -157,6 +172,15 @@ def recognise(
     given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None = None
 ) -> TableSource:
     """Recognise triples, or one table of nodes and one of edges, or else one table per relation."""
+    try:
+        return _recognise_noted(given, settings, options, duplicates)
+    except _UnplannedError as error:
+        raise _with_plan(error, given, settings, duplicates) from None
+
+
+def _recognise_noted(
+    given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None
+) -> TableSource:
     source = _recognise(given, settings, options, duplicates)
     tables = list({id(table): table for table in source.tables}.values())
     notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables)]
@@ -169,6 +193,8 @@ def _recognise(given: Tables, settings: Config, options: ReadOptions, duplicates
         files = [given.find(name) for name in names] if names else list(given.all)
         refuse_twice(file.path for file in files if isinstance(file, TableFile))
         return find_triples(files, given, settings, options)
+    if not settings.names_tables:
+        _refuse_apoc(given.all)
     if not settings.names_tables and (neo4j := _select_neo4j(given.all, options)) is not None:
         return neo4j
     pair = _find_pair(given, settings)
@@ -290,11 +316,12 @@ class TypeNames:
     """The node types that the tables of a source name, each in one spelling."""
 
     def __init__(self, tables: list[Table], known: Iterable[str] = ()) -> None:
+        self._tables = tables
         self._spelling: dict[str, str] = {}
         self._by_singular: dict[str, str] = {}
         self._learn(known)
         mentions = _mentions(table.name for table in tables)
-        compound = [table for table in tables if len(name_words(table.name)) >= 2]
+        compound = [table for table in tables if len(table_words(table)) >= 2]
         self._learn(own[0] for own in map(self._own_entity, tables) if own)
         # a type of several words must be known before the names of relations are split into types
         self._learn(_mentioned(table, mentions) for table in compound)
@@ -316,7 +343,7 @@ class TypeNames:
         entities = (None, None) if columns is None else end_entities(table, columns)
         if columns is None or (not any(entities) and not _names_types(table, columns)):
             return
-        source, _, target = self.named_ends(table.name)
+        source, _, target = self.named_ends(table)
         twice = source.lower() == target.lower() and not self.columns_differ(table)
         first, second = (
             end if twice else entity(column) or end for column, end in zip(columns, (source, target), strict=True)
@@ -333,7 +360,7 @@ class TypeNames:
         A first column that is not called an id, as in tags.csv with tag, user_id and movie_id, may be an attribute.
         """
         ids = [column for column in table.columns if is_id(column)]
-        words = name_words(table.name) or split_words(table.name)
+        words = table_words(table) or split_words(table.name)
         may_be_id = len(ids) < 2 and table.columns[0] not in ids and not is_measure(table.columns[0])
         first = table.columns[:1] if may_be_id else []
         for column in (*first, *ids):
@@ -344,9 +371,9 @@ class TypeNames:
                 return name, column
         return None
 
-    def named_ends(self, name: str) -> tuple[str, list[str], str]:
+    def named_ends(self, table: Table) -> tuple[str, list[str], str]:
         """Return the types at the two ends of a table's name, and the words between; a type may have several words."""
-        words = name_words(name)
+        words = table_words(table)
         heads = max((n for n in range(1, len(words)) if self._spelled_as(words[:n])), default=1)
         tails = max((n for n in range(1, len(words) - heads + 1) if self._spelled_as(words[-n:])), default=1)
         source, target = (self._spelled_as(end) or "_".join(end) for end in (words[:heads], words[-tails:]))
@@ -358,7 +385,7 @@ class TypeNames:
 
         A role such as cited is not another type. Any other word is one, if both columns are called ids.
         """
-        source, between, target = self.named_ends(table.name)
+        source, between, target = self.named_ends(table)
         columns = end_columns(table) or ("", "")
         ends = zip(end_entities(table, columns), (source, target), strict=True)
         others = [word for word, end in ends if word is not None and self._is_other(word, end, between)]
@@ -406,6 +433,10 @@ class TypeNames:
         same = next((self._spelling[end] for end in ends if end in self._spelling), None)
         return same or self._by_singular.get(low) or self._by_singular.get(singular(low))
 
+    def share_columns(self, table: Table, columns: tuple[str, str]) -> bool:
+        """Whether another table has these columns of a table as well."""
+        return any(other is not table and {*columns} <= {*other.columns} for other in self._tables)
+
     def spelled(self, word: str) -> str | None:
         """Return the known type that a word is."""
         return self._spelling.get(word.lower())
@@ -441,7 +472,7 @@ def _name_decides(table: Table, columns: tuple[str, str], types: TypeNames) -> b
     ids of other types.
     """
     entities = end_entities(table, columns)
-    source, _, target = types.named_ends(table.name)
+    source, _, target = types.named_ends(table)
     if entities == (None, None):
         return all(map(types.known, (source, target))) or _names_types(table, columns)
     if types.columns_differ(table):
@@ -459,7 +490,7 @@ def _names_types(table: Table, columns: tuple[str, str]) -> bool:
     Without a header there are no more columns than the two, and perhaps a number; and the second holds no few words,
     which would rather be the relation or the kind of an edge.
     """
-    words = name_words(table.name)
+    words = table_words(table)
     others = [column for column in table.columns if column not in columns]
     if not table.has_header and (len(others) > 1 or not all(map(table.has_numbers, others))):
         return False
@@ -483,8 +514,8 @@ def _as_relation(table: Table, types: TypeNames) -> RelationTable | None:
         return None
     if are_copies(table, columns) or any(holds_fractions(table, c) or is_constant(table, c) for c in columns):
         return None
-    if len(name_words(table.name)) >= 2 and _name_decides(table, columns, types):
-        begin, middle, end = types.named_ends(table.name)
+    if len(table_words(table)) >= 2 and _name_decides(table, columns, types):
+        begin, middle, end = types.named_ends(table)
         if is_own_role(singular(end)) and types.known(end) in (None, end):  # user_friends
             middle, end = [*middle, end], begin
         if begin == end and any(end_entities(table, columns)):
@@ -528,10 +559,10 @@ def _joined_by_columns(table: Table, columns: tuple[str, str], types: TypeNames)
         columns, source, target = (columns[1], columns[0]), target, source
     one = _one_type(table, columns, (source, target), types)
     if one is not None:
-        return JoinedTypes(columns, (one, one), [w for w in name_words(table.name) if not are_alike(w, one)])
+        return JoinedTypes(columns, (one, one), [w for w in table_words(table) if not are_alike(w, one)])
     if is_own_role(target) and types.known(target) is None:
         return None
-    words = name_words(table.name)
+    words = table_words(table)
     if len(words) >= 2 and words[0].lower() in singulars(source):
         end = _named_end(table, columns, target, types)
         return None if end is None else JoinedTypes(columns, (source, end), _words_between(words[1:], end))
@@ -547,12 +578,12 @@ def _holds_nodes(table: Table, columns: tuple[str, str], word: str) -> bool:
     In movies_2020, a title beside movie_id does not count as nodes: it may be an attribute.
     """
     are_words = len(table.columns) == 2 and not is_key(columns[0])
-    return is_key(columns[1]) or are_words or any(are_alike(other, word) for other in name_words(table.name))
+    return is_key(columns[1]) or are_words or any(are_alike(other, word) for other in table_words(table))
 
 
 def _named_end(table: Table, columns: tuple[str, str], word: str, types: TypeNames) -> str | None:
     """Return the type that the second column holds, or None if it may be an attribute of the first."""
-    words = name_words(table.name)[1:]
+    words = table_words(table)[1:]
     if is_id(columns[1]) or types.spelled(word) is not None:
         return word
     if types.ending(word) is not None or (types.known(words[-1]) is not None and not are_alike(word, words[-1])):
@@ -569,7 +600,7 @@ def _one_type(table: Table, columns: tuple[str, str], words: tuple[str, str], ty
     if source != target and _without_number(source) == _without_number(target):
         return _without_number(source)
     if is_own_role(target) and types.known(target) is None:
-        named = any(are_alike(word, source) for word in name_words(table.name))
+        named = any(are_alike(word, source) for word in table_words(table))
         return source if (named or all(map(is_id, columns))) and not is_own_role(source) else None
     ours, others = split_words(source), split_words(target)
     roles = [*ours[:-1], *others[:-1]]
@@ -579,8 +610,8 @@ def _one_type(table: Table, columns: tuple[str, str], words: tuple[str, str], ty
 
 def _are_two_ids(table: Table, columns: tuple[str, str], words: tuple[str, str], types: TypeNames) -> bool:
     """Whether two columns hold ids of two types, whatever the table is called."""
-    if table.is_folder or words[0] == words[1]:  # the folder may hold copies of other tables
-        return False
+    if words[0] == words[1] or (table.is_folder and not table_words(table) and types.share_columns(table, columns)):
+        return False  # a folder called backup may hold copies of other tables
     if all(types.ending(w) if is_id(c) else types.spelled(w) for c, w in zip(columns, words, strict=True)):
         return True
     others = any(is_id(column) and is_identifier(word) for column, word in zip(columns, words, strict=True))
@@ -654,6 +685,35 @@ def _why_no_key(node: NodeSource, column: str, word: str, is_new: bool) -> str |
     )
 
 
+def _other_keys(
+    relations: Sequence[RelationTable], nodes: Sequence[NodeSource], types: TypeNames
+) -> tuple[list[RelationTable], list[str]]:
+    """Return the relations to the other foreign keys of a table of edges, as of order_id, customer_id and product_id.
+
+    A key counts if it is called an id, its type has a table of nodes, and its first values are in that table. The
+    second list has a note on each key whose values are not.
+    """
+    of_type = {node.node_type: node for node in nodes}
+    found, notes = [], []
+    for relation in relations:
+        table, ends = relation.table, (relation.source, relation.target)
+        for column in table.columns if table.has_header and relation.split is None else ():
+            word = entity(column)
+            node = of_type.get(types.known(word) or "") if word is not None and is_id(column) else None
+            if word is None or node is None or node.node_type in ends or column in (*relation.columns, relation.weight):
+                continue
+            ids, others = set(node.selection.table.sample[node.selection.columns["id"]]), node.selection.table
+            outside = next((cell for cell in table.sample[column] if cell and cell not in ids), None)
+            if outside is not None and is_sampled_whole(others):
+                reason = f"{outside!r} is no id in {others.label}"
+                notes.append(f"{table.label}: {column} was read as an attribute, not as a relation: {reason}")
+                continue
+            name = f"{relation.source}_{node.node_type}" if are_alike(word, node.node_type) else word
+            pair = (relation.columns[0], column)
+            found.append(RelationTable(table, relation.source, name, node.node_type, pair, optional=True, by_rule=True))
+    return found, notes
+
+
 def _leads_to(table: Table, column: str, other: Table) -> bool:
     """Whether the first values of a column are ids of another table, of which all ids are among its first values."""
     ids = set(other.sample[other.columns[0]])
@@ -689,26 +749,35 @@ def _select_relations(
         (nodes if entry.attributes is not None else open_nodes).append(node)
         nodes += [node] if entry.attributes is None else []
     _refuse_copies(relations)
-    relations += _configured(given, settings)
+    keys, key_notes = _other_keys(relations, nodes, types)
+    relations += [*keys, *_configured(given, settings)]
     nodes, held, notes = _hold_all(nodes, open_nodes, relations, types)
     relations += held
+    notes += key_notes
     if not relations and not nodes and len(given.all) == 1 and not settings.names_tables:
         wide = _as_wide(given.all[0], options, settings, duplicates)
         if wide is not None:
             return wide
-        edge_list = _as_edge_list(given.all[0])
+        named = _as_named_pair(given.all[0])
+        edge_list = None if named is not None else _as_edge_list(given.all[0])
+        if named is not None:
+            relations, left_out = [named], []
         if edge_list is not None:
             relations, left_out = [edge_list], []
             notes.append(f"{edge_list.table.label}: all nodes were read as one type, node")
     if not relations:
+        _refuse_repeated_ids(nodes)
         raise _no_relation(given, nodes, [*left_out, *notes, *options.notes])
     _refuse_two_node_tables(nodes)
+    _refuse_repeated_ids(nodes)
     edges, unread = _take(relations, options, nodes)
     by_rule = [_note_rule(relation) for relation in relations if relation.by_rule]
+    chosen = [given.find(entry.file) for entry in settings.nodes.values() if entry.attributes is not None]
+    chosen += [given.find(entry.file) for entry in settings.edges if entry.attributes is not None]
     joined = {end for edge in edges for end in (edge.relation.source, edge.relation.target)}
     alone = [node.selection.table.label for node in nodes if node.node_type not in joined and not options.take]
     notes += [f"{name}: no relation leads to its nodes" for name in alone if not settings.names_tables]
-    notes = [*left_out, *by_rule, *notes, *_note_columns(edges, nodes, unread, given.in_files), *options.notes]
+    notes = [*left_out, *by_rule, *notes, *_note_columns(edges, nodes, unread, given.in_files, chosen), *options.notes]
     return RelationTables(nodes, edges, replace(options, notes=notes))
 
 
@@ -782,7 +851,7 @@ def _attributes_of(
     with their actors and directors, may describe any of them.
     """
     table, in_nodes = relation.table, any(node.selection.table is relation.table for node in nodes)
-    if relation.attributes is None and (in_nodes or relation.optional):
+    if relation.attributes is None and in_nodes:
         return ChosenColumns()
     taken = {c for each in relations if each.table is table for c in (*each.columns, each.weight) if c is not None}
     return choose_columns(table, taken, relation.weight, relation.attributes, relation.kinds)
@@ -862,6 +931,22 @@ def _as_edge_list(table: Table) -> RelationTable | None:
     return RelationTable(table, "node", "edge", "node", columns, weight_column(table, columns))
 
 
+def _as_named_pair(table: Table) -> RelationTable | None:
+    """Read a table of two columns of texts that name entities, such as customer and product, if both repeat some."""
+    if not table.has_header or len(table.columns) != 2 or find_ends(table) is not None:
+        return None
+    first, second = table.columns
+    for column in (first, second):
+        plain = re.fullmatch(r"[^\W\d]{2,}", column) and snake(column) not in _EDGE_WORDS
+        if not plain or is_key(column) or is_measure(column) or is_own_role(column) or holds_measures(table, column):
+            return None
+        if column.lower() in (*_NAME_COLUMNS, *_KINDS) or not holds_categories(table, column):
+            return None
+    if _share_ids(table, (first, second)) or find_split(table, first) or find_split(table, second):
+        return None
+    return RelationTable(table, first, f"{first}_{second}", second, (first, second), by_rule=True)
+
+
 def _as_wide(
     table: Table, options: ReadOptions, settings: Config, duplicates: Duplicates | None
 ) -> RelationTables | None:
@@ -887,7 +972,7 @@ def _as_wide(
     relations = [
         RelationTable(
             table, source, f"{source}_{_wide_type(table, column)}", _wide_type(table, column), (first, column),
-            split=find_split(table, column), optional=True, by_rule=True,
+            split=find_split(table, column), optional=True, by_rule=True, attributes=(),
         )
         for column in columns
     ]  # fmt: skip
@@ -1016,7 +1101,7 @@ def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOpti
     words = [] if relation or direction else [c for c in described.columns if holds_categories(edges, c)]
     unnamed = f"{edges.label}: no column is known to hold relations, so {listed(words)} is an attribute of edges"
     notes = [*options.notes, *types, *([unnamed] if words else []), *described.notes(edges.label)]
-    notes += _note_weight(triples, "[pair]")
+    notes += [] if pair.attributes is not None else _note_weight(triples, "[pair]")
     options = replace(options, notes=notes)
     if relation is not None:
         return TripleTables(chosen, "node", [triples], options, labels=labels)
@@ -1079,7 +1164,8 @@ def _note_labels(table: Table, column: str | None, labels: str | None) -> list[s
     prefix = "the prefix biolink: was left out" if any("biolink:" in cell for cell in table.sample[column]) else ""
     several = any(labels in cell for cell in table.sample[column])
     first = f"of several types in {column}, with {labels} between them, the first that is not a general class was read"
-    return [f"{table.label}: {'; '.join(filter(None, (prefix, first if several else '')))}"]
+    found = [text for text in (prefix, first if several else "") if text]
+    return [f"{table.label}: {'; '.join(found)}"] if found else []
 
 
 def _type_column(nodes: Table, edges: Table, id_: str) -> str | None:
@@ -1154,6 +1240,20 @@ def _neo4j_roles(table: Table) -> dict[str, tuple[str, str]]:
     """Return the column and the id space of each role that the header of a table names."""
     matches = {column: match for column in table.columns if (match := _NEO4J_COLUMN.match(column))}
     return {match["role"].upper(): (column, match["space"] or "") for column, match in matches.items()}
+
+
+_APOC = {"_id", "_labels", "_start", "_end", "_type"}
+"""Columns of Neo4j's apoc.export.csv, which has nodes and relationships in one table."""
+
+
+def _refuse_apoc(tables: Sequence[Table]) -> None:
+    """Raise if a table holds what Neo4j's apoc.export.csv writes."""
+    for table in tables:
+        if table.has_header and set(table.columns) >= _APOC:
+            raise SourceError(
+                f"{table.title} has the nodes and the edges of Neo4j in one table, which is not read; export them with "
+                f"apoc.export.json.all, or with apoc.export.csv.all and bulkImport: true"
+            )
 
 
 def _refuse_half_neo4j(tables: Sequence[Table]) -> None:
@@ -1258,18 +1358,19 @@ def _select_triples(table: Table, triples: TriplesConfig) -> Selection:
         names, ends = table.columns[:3], _named_ends(table, triples)
     if len(names) != 3 or (len(table.columns) > 3 and not triples.columns and ends is None):
         count = len(table.columns)
-        raise SourceError(
+        raise _UnplannedError(
             f"{table.title} has {count} column{'s' * (count != 1)} ({listed(table.columns)}), "
-            f"but triples have three: head, relation, tail; name them under [triples] in a graph.toml (‹config›), such "
-            f"as:\n{_triples_toml(table)}"
+            f"but triples have three: head, relation, tail; name them under [triples] in a graph.toml (‹config›)",
+            [_triples_toml(table)],
         )
     weight = table.column(triples.weight, "weight") if triples.weight else weight_column(table, names)
     columns = existing(source=names[0], relation=names[1], target=names[2], weight=weight)
     if ends is not None and ends.types is not None:
         if not few_types(table, ends.types):
-            raise SourceError(
+            raise _UnplannedError(
                 f"{table.title} has too many different values in {ends.types[0]} and {ends.types[1]} to be types of "
-                f"nodes; name the columns under [triples] in a graph.toml (‹config›), such as:\n{_triples_toml(table)}"
+                f"nodes; name the columns under [triples] in a graph.toml (‹config›)",
+                [_triples_toml(table)],
             )
         columns |= dict(zip(("source_type", "target_type"), ends.types, strict=True))
     if ends is not None and ends.names is not None:
@@ -1300,15 +1401,17 @@ def _named_ends(table: Table, triples: TriplesConfig) -> Ends | None:
 def _refuse_rivals(table: Table, ends: Ends) -> None:
     """Raise if a header names the type of one end only, or several pairs of ends."""
     if ends.half_typed is not None:
-        raise SourceError(
+        raise _UnplannedError(
             f"{table.title} has the types of one end in {ends.half_typed}, but none for the other (it has "
             f'{listed(table.columns)}); add them, or set type = "entity" and columns under [triples] in a graph.toml '
-            f"(‹config›) to read all nodes as one type, such as:\n{_triples_toml(table)}"
+            f"(‹config›) to read all nodes as one type",
+            [_triples_toml(table)],
         )
     if ends.rivals:
-        raise SourceError(
+        raise _UnplannedError(
             f"the edges of {table.title} could lead from {ends.ids[0]} to {ends.ids[1]}, or between "
-            f"{' and '.join(ends.rivals[:2])}; say which in a graph.toml (‹config›), such as:\n{_triples_toml(table)}"
+            f"{' and '.join(ends.rivals[:2])}; say which in a graph.toml (‹config›)",
+            [_triples_toml(table)],
         )
 
 
@@ -1324,7 +1427,8 @@ def _note_triples(selection: Selection, triples: TriplesConfig, prefixed: bool) 
     if "source_name" in columns and "source_type" not in columns and not prefixed:
         notes.append(f"{table.label}: no columns name the types of nodes, so all have one type")
     left_out = _triple_attributes(table, columns, triples).notes(table.label)
-    return [*notes, *left_out, *_note_weight(selection, "[triples]")]
+    weight = [] if triples.attributes is not None else _note_weight(selection, "[triples]")
+    return [*notes, *left_out, *weight]
 
 
 def _note_weight(selection: Selection, section: str | None) -> list[str]:
@@ -1341,12 +1445,123 @@ def _select_types(table: Table) -> Selection:
 
 
 # ---- What is refused, and the graph.toml that would read it --------------------------------------
+_TRIED_BYTES, _TRIED_ROWS = 1 << 25, 1 << 17
+"""Tables up to this size are read whole to try a graph.toml; of larger ones, so many first rows are."""
+_MOST_TRIED = 12
+
+
+class _UnplannedError(SourceError):
+    """A refusal, and texts of graph.toml that may read the tables, the likeliest first; none is tried yet."""
+
+    def __init__(self, message: str, plans: Iterable[str], lead: str = "") -> None:
+        super().__init__(message)
+        self.plans, self.lead = list(dict.fromkeys(plans)), lead
+
+
+def _with_plan(error: _UnplannedError, given: Tables, settings: Config, duplicates: Duplicates | None) -> SourceError:
+    """Return a refusal with the first graph.toml that reads the tables, or with the reason why none does."""
+    message, reasons = str(error.args[0]), []
+    for toml in error.plans[:_MOST_TRIED]:
+        try:
+            check_readable(_recognise_with(toml, given, settings, duplicates))
+        except NeuPathError as reason:
+            reasons.append(str(reason.args[0]).partition(", such as:\n")[0])
+            continue
+        return SourceError(f"{message}{error.lead}, such as:\n{toml}")
+    if not reasons:
+        return SourceError(message)
+    tried = f"{len(reasons)}, none of which reads the data" if reasons[1:] else "one, which does not read the data"
+    return SourceError(f"{message}; neupath tried {tried}: {reasons[0]}")
+
+
+def _recognise_with(toml: str, given: Tables, settings: Config, duplicates: Duplicates | None) -> TableSource:
+    """Recognise the tables with a graph.toml in addition to the settings that there are."""
+    plan, default = parse_config(toml), Config()
+    said = {
+        each.name: value
+        for each in fields(Config)
+        if (value := getattr(plan, each.name)) != getattr(default, each.name)
+    }
+    said |= {"nodes": {**settings.nodes, **plan.nodes}, "edges": [*settings.edges, *plan.edges]}
+    merged = replace(settings, **said)
+    tables = given
+    if given.in_files:  # they may be written otherwise: header = false
+        used = [each for each in given.all if not any(fnmatch(each.label, pattern) for pattern in plan.ignore)]
+        again = {each.label: TableFile(each.path, merged.dialect) for each in used if isinstance(each, TableFile)}
+        tables = replace(given, all=list(again.values()), find=lambda name: again.get(name) or given.find(name))
+    return _recognise_noted(tables, merged, options_of(merged, duplicates), duplicates)
+
+
+def check_readable(source: TableSource) -> None:
+    """Raise if tables cannot be read as a graph; of large files, only ids and weights of the first rows are checked."""
+    parts = {part for table in source.tables for part in table.parts}
+    if sum(part.stat().st_size * (8 if part.suffix == ".gz" else 1) for part in parts) <= _TRIED_BYTES:
+        read_tables(source)
+        return
+    if isinstance(source, RelationTables):
+        for node in source.nodes:
+            _check_first_rows(node.selection)
+        for edge in source.edges:
+            _check_first_rows(edge.selection, edge.relation)
+        return
+    for selection in [*([source.nodes] if source.nodes is not None else source.node_tables), *source.edges]:
+        _check_first_rows(selection)
+
+
+def _check_first_rows(selection: Selection, relation: Relation | None = None) -> None:
+    """Raise if an id among the first rows is empty, or that of a node repeated, or a weight is no number."""
+    plain = replace(selection, attributes=())
+    columns = _first_rows(plain)
+    for role in ("id", "source", "target"):
+        if role in columns and len(missing := missing_ids(columns[role])):
+            place = plain.place(int(missing[0]))
+            raise empty_id(place) if role == "id" else empty_end(place, getattr(relation, role, "node"))
+    if "id" in columns and not plain.spaces and (found := _find_repeated(columns["id"])) is not None:
+        raise repeated_id(plain.place(found), columns["id"][found].as_py())
+    to_weights(columns.get("weight"), plain.place)
+
+
+def _first_rows(selection: Selection) -> dict[str, pa.Array]:
+    batches, count = [], 0
+    for rows in selection.read_batches({}):
+        batches.append(pa.table(dict(rows.columns)))
+        count += len(rows)
+        if count >= _TRIED_ROWS:
+            break
+    whole = pa.concat_tables(batches, promote_options="permissive")
+    return {role: whole[role].combine_chunks() for role in whole.column_names}
+
+
+def _find_repeated(ids: pa.Array) -> int | None:
+    """Return the first row whose id another row above has, or None."""
+    codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    first = np.unique(codes, return_index=True)[1]
+    repeated = np.setdiff1d(np.arange(len(codes)), first)
+    return int(repeated[0]) if len(repeated) else None
+
+
+def _refuse_repeated_ids(nodes: Sequence[NodeSource]) -> None:
+    """Raise if the first rows of a table of nodes repeat an id, as where each row is a line of an order."""
+    for node in nodes:
+        selection = replace(node.selection, attributes=())
+        table, id_ = selection.table, selection.columns["id"]
+        if not isinstance(table, TableFile) or is_unique(table, id_):
+            continue
+        ids = _first_rows(selection)["id"]
+        row = _find_repeated(ids)
+        if row is not None and not len(missing_ids(ids)):
+            raise _UnplannedError(
+                str(repeated_id(table.place(row), ids[row].as_py()).args[0]), _plans_of_nodes(table, node)
+            )
+
+
 def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str]) -> SourceError:
     """Return the error of tables among which no relation is recognised, with a graph.toml that reads the first."""
     _note_partitions(given.all)
     only_nodes = f"{listed(node.selection.table.label for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
-    tables = [node.selection.table for node in nodes] or [table for table in given.all if not table.is_folder]
-    toml = next((text for table in tables if (text := _edges_toml(table, nodes))), None)
+    others = [table for table in given.all if not table.is_folder] or list(given.all)
+    tables = [node.selection.table for node in nodes] or others
+    plans = [text for table in tables for text in _plans(table, nodes)]
     seen = "" if not tables else f" {_seen(tables[0])};"
     if not given.in_files:
         hint = _mapping_hint(tables[0]) if tables else ""
@@ -1362,13 +1577,13 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
         if one
         else "give a file such as movie_actor.csv whose first two columns are ids, or name two columns of any file"
     )
-    pasted = f", which `neupath init` writes, such as:\n{toml}" if toml else ""
     if tables and looks_like_matrix(tables[0]):
         return SourceError(
             f"{what}:{seen} it looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' "
             f'stack does (see "A matrix" in docs/your-data.md)'
         )
-    return SourceError(f"{what}:{seen}{why} {possible} in graph.toml (‹config›){pasted}")
+    message = f"{what}:{seen}{why} {possible} in graph.toml (‹config›)"
+    return _UnplannedError(message, plans, ", which `neupath init` writes")
 
 
 def _seen(table: Table) -> str:
@@ -1380,33 +1595,129 @@ def _seen(table: Table) -> str:
     return f"{table.label} has {count} ({header}{listed(table.columns, 8)}{first})"
 
 
-def _edges_toml(table: Table, nodes: Sequence[NodeSource] = ()) -> str | None:
-    """Return a graph.toml that reads a table as one relation."""
+_OTHER_IDS = ("email", "e_mail", "mail", "code", "username", "login", "slug", "url")
+"""Columns that identify nodes, besides those that are called ids."""
+
+
+def _plans(table: Table, nodes: Sequence[NodeSource]) -> list[str]:
+    """Return texts of graph.toml that may read a table as one relation or several, the likeliest first."""
+    if not isinstance(table, TableFile) or len(table.columns) < 2:
+        return []
     own = next((node for node in nodes if node.selection.table is table), None)
-    columns = end_columns(table)
     if own is not None:
-        others = [c for c in own.selection.attributes if not table.has_numbers(c)] or list(own.selection.attributes)
-        columns = (own.selection.columns["id"], others[0]) if others else None
-    if columns is None or not isinstance(table, TableFile):
-        return None
-    source = own.node_type if own else entity(columns[0]) or "node"
-    lines = [] if table.has_header else ["header = false"]
-    lines += [] if own is None else [f"[nodes.{quoted(source)}]", f"file = {quoted(table.label)}"]
+        return _plans_of_nodes(table, own)
+    columns = end_columns(table) if table.has_header else _likely_ends(table)
+    if columns is None:
+        return _plans_of_rows(table)
+    source, target = _end_types(table, columns)
+    lines = _header_lines(table)
     first, *others = table.columns
     described = [column for column in others if _is_entity(table, column)]
-    if own is None and table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
+    if table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
         source = singular(stem(Path(table.label))) if first.lower() in _NAME_COLUMNS else source
-        relations = [_edge_lines(table, source, (first, column), is_row_a_node=True) for column in described]
-        return "\n".join([*lines, *chain.from_iterable(relations)])
-    lines += _edge_lines(table, source, columns)
-    weight = likely_weight(table, [column for column in table.columns if column not in columns])
-    return "\n".join([*lines, *([f"# weight = {quoted(weight)}"] if weight else [])])
+        plan = [*lines, *_relations_lines(table, source, first, described)]
+    else:
+        plan = [*lines, *_edge_lines(table, source, columns, target), *_weight_comment(table, columns)]
+    return ["\n".join(plan), *_plans_of_rows(table)]
 
 
-def _edge_lines(table: Table, source: str, columns: tuple[str, str], *, is_row_a_node: bool = False) -> list[str]:
-    """Return the lines of graph.toml that read two columns as a relation, lists and empty cells if a row is a node."""
-    target = _wide_type(table, columns[1]) if is_row_a_node else entity(columns[1]) or "node"
-    split = find_split(table, columns[1]) if is_row_a_node else None
+def _plans_of_nodes(table: Table, node: NodeSource) -> list[str]:
+    """Return texts of graph.toml that may read a table of nodes, whose ids may be repeated."""
+    if not isinstance(table, TableFile):
+        return []
+    lines, id_ = _header_lines(table), node.selection.columns["id"]
+    others = [column for column in table.columns if column not in node.selection.columns.values()]
+    if is_unique(table, id_):
+        texts = [column for column in others if not table.has_numbers(column)] or others
+        described = sorted(texts, key=lambda column: not _is_entity(table, column))[:1]
+        plan = [*lines, *_node_lines(table, node.node_type), *_relations_lines(table, node.node_type, id_, described)]
+        return ["\n".join(plan)] if described else []
+    entities = [column for column in others if _is_end(table, column)]
+    plans = []
+    for column in others:
+        if (is_key(column) or snake(column) in _OTHER_IDS) and all(table.sample[column]) and is_unique(table, column):
+            ends = [each for each in entities if each != column and not is_id(each)]
+            plan = [*_node_lines(table, node.node_type, column), *_relations_lines(table, node.node_type, column, ends)]
+            plans.append("\n".join([*lines, *plan]))
+    plans += _plans_of_rows(table, entities)
+    if entities:
+        plans.append("\n".join([*lines, *_relations_lines(table, node.node_type, id_, entities)]))
+    return plans
+
+
+def _plans_of_rows(table: Table, entities: Sequence[str] | None = None) -> list[str]:
+    """Return a graph.toml for each column without empty cells: its values are joined to the other entities of a row."""
+    lines = _header_lines(table)
+    ends = [column for column in table.columns if _is_end(table, column)] if entities is None else entities
+    ends = list(table.columns[:2]) if entities is None and len(ends) < 2 else ends
+    whole = [column for column in ends if all(table.sample[column])]
+    plans = []
+    for first in whole:
+        others = [column for column in ends if column != first]
+        if others:
+            source = _end_types(table, (first, others[0]))[0]
+            comment = _weight_comment(table, (first, *others)) if len(others) == 1 else []
+            plans.append("\n".join([*lines, *_relations_lines(table, source, first, others), *comment]))
+    return plans
+
+
+def _is_end(table: Table, column: str) -> bool:
+    """Whether a column may hold nodes of another type than its table, by its name or because values occur again."""
+    word = entity(column)
+    if word is None or is_measure(column):
+        return False
+    if is_key(column):
+        return not is_identifier(word) or not is_unique(table, column)
+    return _is_entity(table, column) and not holds_measures(table, column)
+
+
+def _likely_ends(table: Table) -> tuple[str, str]:
+    """Return the first two columns without fractions, dates, and other names of the first; the table has no header."""
+    ids = [column for column in table.columns if not (holds_fractions(table, column) or _holds_dates(table, column))]
+    first, *others = ids or table.columns
+    for column in others:
+        kinds = [len(set(cells)) for cells in (table.sample[first], table.sample[column])]
+        pairs = set(zip(table.sample[first], table.sample[column], strict=True))
+        if not len(table.sample[first]) > len(pairs) == kinds[0] == kinds[1]:
+            return first, column
+    return table.columns[0], table.columns[1]
+
+
+def _holds_dates(table: Table, column: str) -> bool:
+    return holds_measures(table, column) and not table.has_numbers(column)
+
+
+def _end_types(table: Table, columns: tuple[str, str]) -> tuple[str, str]:
+    """Return the types that two columns hold, as they or the name of their table say: user and movie of user_movie."""
+    source, target = end_entities(table, columns) if table.has_header else (None, None)
+    if source is None and target is None:
+        words = table_words(table)
+        plural = [word for word in words if is_plural(word)]
+        first, *_, last = plural if len(plural) == 2 else words if len(words) > 1 else ("graph", "graph")
+        if not (names_no_end(first) or names_no_end(last)):
+            source, target = singular(first), singular(last)
+    return source or "node", target or "node"
+
+
+def _header_lines(table: Table) -> list[str]:
+    """Return the line of graph.toml on the header; with it, comments above the table would be rows."""
+    return [] if table.has_header or table.comments else ["header = false"]
+
+
+def _node_lines(table: Table, node_type: str, id_: str | None = None) -> list[str]:
+    own = [f"[nodes.{quoted(node_type)}]", f"file = {quoted(table.label)}"]
+    return own if id_ is None else [*own, f"id = {quoted(id_)}"]
+
+
+def _relations_lines(table: Table, source: str, first: str, others: Sequence[str]) -> list[str]:
+    """Return the lines of graph.toml that read each of some columns as a relation from the first."""
+    lines = [_edge_lines(table, source, (first, column), _wide_type(table, column)) for column in others]
+    return list(chain.from_iterable(lines))
+
+
+def _edge_lines(table: Table, source: str, columns: tuple[str, str], target: str) -> list[str]:
+    """Return the lines of graph.toml that read two columns as a relation, with lists and empty cells if there are."""
+    split = find_split(table, columns[1]) if _wide_type(table, columns[1]) == target else None
     return [
         "[[edges]]",
         f"name = {quoted(f'{source}_{target}' if source != target else 'edge')}",
@@ -1415,8 +1726,13 @@ def _edge_lines(table: Table, source: str, columns: tuple[str, str], *, is_row_a
         f"target = {quoted(target)}",
         f"columns = [{quoted(columns[0])}, {quoted(columns[1])}]",
         *([f"split = {quoted(split)}"] if split else []),
-        *(["optional = true"] if is_row_a_node and not all(table.sample[columns[1]]) else []),
+        *([] if all(table.sample[columns[1]]) else ["optional = true"]),
     ]
+
+
+def _weight_comment(table: Table, columns: Sequence[str]) -> list[str]:
+    weight = likely_weight(table, [column for column in table.columns if column not in columns])
+    return [f"# weight = {quoted(weight)}"] if weight else []
 
 
 def _triples_toml(table: Table) -> str:
@@ -1426,7 +1742,7 @@ def _triples_toml(table: Table) -> str:
     if ends is not None:
         others = [column for column in table.columns if column not in ends.ids]
         columns = [ends.ids[0], ends.relation or (others or table.columns)[0], ends.ids[1]]
-    lines = [] if table.has_header else ["header = false"]
+    lines = _header_lines(table)
     lines += ["[triples]", f"files = [{quoted(table.label)}]", f"columns = [{', '.join(map(quoted, columns))}]"]
     return "\n".join([*lines, 'type = "entity"'])
 
@@ -1541,10 +1857,14 @@ def _note_columns(
     nodes: Sequence[NodeSource],
     noted: Sequence[str],
     in_files: bool = True,
+    chosen: Collection[Table] = (),
     weighted: bool = False,
 ) -> list[str]:
-    """Note the columns of relations that are not read, and the attributes that may rather be the weight."""
-    tables = {id(edge.selection.table): edge.selection.table for edge in edges}
+    """Note the columns of relations that are not read, and the attributes that may rather be the weight.
+
+    There is no note on tables whose attributes are `chosen` in a graph.toml.
+    """
+    tables = {id(edge.selection.table): edge.selection.table for edge in edges if edge.selection.table not in chosen}
     selections = [*(edge.selection for edge in edges), *(node.selection for node in nodes)]
     read = {(id(s.table), column) for s in selections for column in (*s.columns.values(), *s.attributes)}
     with_weight = {id(edge.selection.table) for edge in edges if weighted or "weight" in edge.selection.columns}
@@ -1565,7 +1885,9 @@ def _weight_note(selection: Selection, column: str, section: str | None, in_file
     names = selection.attributes
     what = f"{listed(names, 8)} {'are attributes' if names[1:] else 'is an attribute'} of edges, and each edge weighs 1"
     if section is not None:
+        kept = f"attributes = [{', '.join(map(quoted, names))}]" if len(names) <= 4 else "naming attributes"
         hint = f"weight = {quoted(column)} under {section} in graph.toml would make {column} the weight"
+        hint += f", and {kept} there keeps it 1"
     elif in_files:
         hint = f"a column called weight would be the weight, as {column} may be"
     else:

@@ -11,11 +11,11 @@ from typing import Any
 from neupath.errors import SourceError
 from neupath.io.columns import likely_weight
 from neupath.io.config import GRAPH_TOML
-from neupath.io.detection import is_table_file
+from neupath.io.detection import check_readable, is_table_file
 from neupath.io.export import quoted
 from neupath.io.recognition import find_tables, locate
 from neupath.io.sources import LISTS, EdgeSource, NodeSource, RelationTables, Selection, TableSource, TripleTables
-from neupath.io.tables import Table, TableFile
+from neupath.io.tables import Table, TableFile, is_in_parts
 
 _SHOWN = 3
 """First values of a column that are shown."""
@@ -65,7 +65,9 @@ class Draft:
     def columns(self) -> dict[str, list[ColumnUse]]:
         """Return the columns of each table."""
         if self.tables is None:
-            files = [self.source] if self.source.is_file() else sorted(filter(is_table_file, self.source.iterdir()))
+            files = [self.source]
+            if self.source.is_dir() and not is_in_parts(self.source):
+                files = sorted(filter(is_table_file, self.source.iterdir()))
             return {path.name: _uses_of(TableFile(path), {}) for path in files}
         tables = {table.label: table for table in self.tables.tables}
         uses: dict[str, dict[str, list[str]]] = {}
@@ -103,7 +105,7 @@ def draft_of(source: str, data: str | Path | None = None) -> Draft:
     except SourceError as error:
         refusal, found, suggestion = str(error).partition(", such as:\n")
         draft = Draft(locate(Path(source), data), None, refusal, suggestion)
-        if not found or not _is_readable(draft):
+        if not found:
             raise
         return draft
     if tables is None:
@@ -113,11 +115,11 @@ def draft_of(source: str, data: str | Path | None = None) -> Draft:
     return Draft(locate(Path(source), data), tables)
 
 
-def _is_readable(draft: Draft) -> bool:
-    try:
-        return read_with(draft.source, draft.to_toml()) is not None
-    except SourceError:
-        return False
+def check_draft(draft: Draft) -> None:
+    """Raise if the graph.toml of a draft does not read its source; of large files, the first rows are tried."""
+    tables = read_with(draft.source, draft.to_toml())
+    assert tables is not None
+    check_readable(tables)
 
 
 def read_with(source: Path, toml: str) -> TableSource | None:
@@ -261,7 +263,7 @@ def _option_lines(draft: Draft) -> list[str]:
     tables = draft.tables
     assert tables is not None
     lines = []
-    if draft.source.is_dir():
+    if draft.source.is_dir() and not is_in_parts(draft.source):
         used = {table.label for table in tables.tables}
         others = [path.name for path in sorted(filter(is_table_file, draft.folder.iterdir())) if path.name not in used]
         lines += [f"ignore = {_listed(map(glob.escape, others))}   # files of no relation"] if others else []

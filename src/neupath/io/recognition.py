@@ -1,9 +1,11 @@
 """Recognition: what a source is, a file, a folder, a database, a store or an object, and the reader that fits it."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -44,6 +46,7 @@ from neupath.io.load import BUILT_IN
 from neupath.io.object_stores import is_object_url, local_copy
 from neupath.io.sources import TableSource
 from neupath.io.tables import TABLE_SUFFIXES, is_data_file, is_table
+from neupath.io.text_files import open_lines
 from neupath.store import is_store, open_store
 
 
@@ -154,6 +157,9 @@ def locate(path: Path, data: str | Path | None) -> Path:
     """Return the path of a graph: as it is, or by name in the data folder or among the fetched graphs."""
     if path.exists():
         return path
+    if re.match(r"https?:/", str(path), re.IGNORECASE):
+        address = re.sub(r"^(\w+):/+", r"\1://", str(path))
+        raise SourceError(f"{address} is a web address, and neupath reads files; download it with curl -LO {address}")
     root = data or os.environ.get("NEUPATH_DATA")
     places = [Path(root) / path] if root else []
     places += [fetched_folder(str(path))] if str(path) in PUBLIC else []
@@ -236,14 +242,15 @@ def _matlab_file(path: Path) -> Path | None:
 def _recognise(path: Path, config: str | Path | None, duplicates: Duplicates | None) -> TableSource:
     if path.is_dir():
         source = recognise_folder(path, config, duplicates)
-        return replace(source, options=replace(source.options, notes=[*source.options.notes, *_note_others(path)]))
+        others = _note_others(path, read_settings(path, config).ignore)
+        return replace(source, options=replace(source.options, notes=[*source.options.notes, *others]))
     return recognise_files([path], path.parent, _read_optional(config), duplicates, where=path)
 
 
-def _note_others(folder: Path) -> list[str]:
+def _note_others(folder: Path, ignore: list[str]) -> list[str]:
     return [
         f"{file.name} was left out: the graph is read from the tables beside it"
-        for file in (*rdf_files(folder), *json_files(folder))
+        for file in (*rdf_files(folder, ignore), *json_files(folder, ignore))
     ]
 
 
@@ -284,9 +291,46 @@ def _load_path(  # noqa: PLR0911  one for each format
     raise _unreadable(path)
 
 
+_IN_PYTHON = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".xlsb", ".ods"), ("a spreadsheet", "pandas.read_excel")),
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), ("an HDF5 file", "pandas.read_hdf")),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), ("an Arrow file", "pandas.read_feather")),
+    ".orc": ("an ORC file", "pandas.read_orc"),
+    ".dta": ("a Stata file", "pandas.read_stata"),
+    ".sav": ("an SPSS file", "pandas.read_spss"),
+    ".net": ("a Pajek file", "networkx.read_pajek"),
+    ".paj": ("a Pajek file", "networkx.read_pajek"),
+}
+"""What a file is by its suffix, and the function of Python that reads it."""
+_TEXTS = {
+    ".bib": "holds BibTeX; export it as CSV with one row for each paper and author, as Zotero and JabRef do",
+    ".gmt": "has a list of genes in each line; write a table with one row for each set and gene, such as set_gene.csv",
+    **dict.fromkeys(
+        (".pkl", ".pickle", ".joblib"),
+        "is a pickle, which can run code when it is opened, so neupath opens none; if you trust it, open it in Python "
+        "and give neupath.load the data frame or the graph",
+    ),
+}
+"""What is to be done with a file by its suffix."""
+
+
 def _unreadable(path: Path) -> SourceError:
-    if tool := _UNPACK.get(path.suffix.lower()):
+    suffix = path.suffix.lower()
+    if tool := _UNPACK.get(suffix):
         return SourceError(f"{path} is packed; unpack it with {tool}, or pack it with gzip, which is read as it is")
+    if known := _IN_PYTHON.get(suffix):
+        text = " save each sheet as CSV, or" if known[0] == "a spreadsheet" else ""
+        return SourceError(
+            f"{path} is {known[0]};{text} read it in Python with {known[1]} and give neupath.load what that returns"
+        )
+    if advice := _TEXTS.get(suffix):
+        return SourceError(f"{path} {advice}")
+    if columns := _columns_of_text(path):
+        ending = "csv" if columns[1] in ",;" else "tsv"
+        return SourceError(
+            f"{path} is not known by its ending, but looks like a text table with {columns[0]} columns; rename it to "
+            f"{path.name}.{ending}, or name it in a graph.toml"
+        )
     return SourceError(
         f"{path} is not a graph that neupath can read; give a folder of tables, a database, a file of triples "
         f"({', '.join(TABLE_SUFFIXES)}, also gzipped), RDF ({', '.join(RDF_SUFFIXES)}), JSON "
@@ -294,6 +338,18 @@ def _unreadable(path: Path) -> SourceError:
         f"{', '.join((*GRAPH_SUFFIXES, *(f'.{name}' for name in READERS)))} or .mat, or read it in Python and "
         f"give neupath.load the NetworkX graph, the HeteroData or the data frames"
     )
+
+
+def _columns_of_text(path: Path) -> tuple[int, str] | None:
+    """Return how many columns the first lines of a file have and what is between them, or None if it is no table."""
+    try:
+        with open_lines(path) as lines:
+            first = [line for line in islice(lines, 20) if line.strip()]
+    except (UnicodeDecodeError, SourceError, OSError):
+        return None
+    counts = {mark: {line.count(mark) for line in first} for mark in "\t,;|"}
+    marks = [mark for mark, found in counts.items() if len(first) > 1 and len(found) == 1 and found != {0}]
+    return (first[0].count(marks[0]) + 1, marks[0]) if marks and not any("\0" in line for line in first) else None
 
 
 def _load_statements(path: Path, config: str | Path | None, duplicates: Duplicates | None, progress: Progress) -> HIN:

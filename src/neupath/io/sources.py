@@ -9,7 +9,7 @@ tests/test_readers_contract.py holds them to it.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -104,9 +104,9 @@ class Selection:
         """Return where the row of the table is that a selected row (from 0) comes from."""
         if self.is_plain:
             return self.table.place(row)
-        before, left = 0, row
-        for table in self.table.batches(list(self.columns.values()), self._text_types):
-            rows = self._select(table)[1]
+        before, left, ends = 0, row, replace(self, attributes=())
+        for table in self.table.batches(list(self.columns.values()), ends._text_types):
+            rows = ends._select(table)[1]
             if left < len(rows):
                 return self.table.place(before + int(rows[left]))
             before, left = before + len(table), left - len(rows)
@@ -363,6 +363,13 @@ def _first_inexact(column: pa.Array) -> int | None:
 
 
 # ---- Errors of one row, shared by the three readers; a place is the file and the line ------------
+UNIQUE_IDS = (
+    "keep one row for each node, or name another id under [nodes] or the two ends of an edge under [[edges]] in a "
+    "graph.toml (‹config›)"
+)
+"""What to do where the id of a node is repeated."""
+
+
 def empty_id(place: str) -> GraphError:
     """Return the error of a node without an id."""
     return GraphError(f"{place}: the node has an empty id; every node needs one")
@@ -370,7 +377,7 @@ def empty_id(place: str) -> GraphError:
 
 def repeated_id(place: str, value: object) -> GraphError:
     """Return the error of a node with the id of another."""
-    return GraphError(f"{place}: node id {value!r} is repeated; node ids must be unique")
+    return GraphError(f"{place}: node id {value!r} is repeated; node ids must be unique; {UNIQUE_IDS}")
 
 
 def empty_cell(place: str, what: str) -> GraphError:

@@ -3,6 +3,7 @@
 import codecs
 import json
 import os
+import re
 from abc import ABC, abstractmethod
 from bisect import bisect
 from collections import Counter
@@ -596,6 +597,22 @@ def parquet_files(folder: Path) -> list[Path]:
         files += [path for path in visible if path.suffix.lower() == ".parquet" and path.is_file()]
         folders += [path for path in visible if is_partition(path)]
     return sorted(files)
+
+
+_PART_WORD = re.compile(r"part|data|chunk|file|snappy|zstd|gzip|gz|lz4|c?\d*|(?=.*\d)[0-9a-f]{4,}")
+
+
+def is_in_parts(folder: Path) -> bool:
+    """Whether a folder is itself a table in parts: its tables are partition folders, or Parquet files with numbers."""
+    tables = [path for path in folder.iterdir() if not path.name.startswith("_") and is_table(path)]
+    return bool(tables) and all(is_partition(path) or _is_part(path) for path in tables)
+
+
+def _is_part(path: Path) -> bool:
+    """Whether the name of a Parquet file only counts it: part-00000-1c0ffee0.parquet, data_0.parquet."""
+    name, numbered = stem(path).lower(), any(letter.isdigit() for letter in stem(path))
+    parquet = path.is_file() and path.suffix.lower() == ".parquet"
+    return parquet and numbered and all(_PART_WORD.fullmatch(word) for word in re.split(r"[-_.]", name))
 
 
 def is_partition(path: Path) -> bool:

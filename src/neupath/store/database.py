@@ -403,7 +403,11 @@ def _user_of(message: str) -> str | None:
     """Return which process has the database open, if the error of DuckDB names one."""
     if "different configuration" in message:
         return "this process, or was to be while it reads; close it there, or use the store that is open"
-    return "another process; try again" if "set lock" in message else None  # "lock" alone is part of "block"
+    if "set lock" not in message:  # "lock" alone is part of "block"
+        return None
+    return (
+        "another process, such as neupath serve --writable; ask that service, or try again when the process has ended"
+    )
 
 
 @contextmanager
