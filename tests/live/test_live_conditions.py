@@ -85,3 +85,19 @@ def test_a_pinned_node_that_is_removed_stops_nothing(tmp_path) -> None:
         with pytest.raises(NeuPathError, match="at character 11: no film with the id or name 'Up'"):
             live.view().scorer(pinned)
         assert live.view().scorer(year).top_k("u")[0].score == pytest.approx(2 * 21 / (26 + 17))
+
+
+def test_texts_are_not_compared_with_dates_on_a_live_store(tmp_path) -> None:
+    users, items = Nodes("user", pa.array(["u", "v"])), Nodes("item", pa.array(["a", "b"]))
+    days = pa.table({"day": ["31.12.2019", "01.02.2026"]})
+    bought = npth.Edges(Relation("user", "bought", "item"), np.array([0, 1]), np.array([0, 0]), attributes=days)
+    write_store(HIN.build([users, items], [bought]), tmp_path / "store")
+    with LiveStore(tmp_path / "store") as live:
+        for options in ({"since": "2026-01-01"}, {"until": "2020-12-31"}, {"half_life": "30d"}):
+            with pytest.raises(
+                NeuPathError, match=r"attribute 'day' holds text.*\{day = \"%d\.%m\.%Y\"\} in graph\.toml"
+            ):
+                live.view().hin.metapath("user-item-user", time="day", **options)
+        with pytest.raises(NeuPathError, match="attribute 'day' holds text"):
+            path = "user -bought[day > 2026-01-01]-> item <-bought[day > 2026-01-01]- user"
+            live.attach(npth.PathSim(path))
