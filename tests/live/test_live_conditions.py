@@ -188,3 +188,19 @@ def test_a_new_node_without_a_weight_stops_nothing() -> None:
     live.update(Update([Edge("rates", "u", "h")], add_nodes=[Node("film", "h", "New", {"year": 2000})]))
     with pytest.raises(NeuPathError, match="is inf for"):
         live.view().scorer(measure)
+
+
+def test_texts_are_not_compared_with_dates_on_a_live_store(tmp_path) -> None:
+    users, items = Nodes("user", pa.array(["u", "v"])), Nodes("item", pa.array(["a", "b"]))
+    days = pa.table({"day": ["31.12.2019", "01.02.2026"]})
+    bought = npth.Edges(Relation("user", "bought", "item"), np.array([0, 1]), np.array([0, 0]), attributes=days)
+    write_store(HIN.build([users, items], [bought]), tmp_path / "store")
+    with LiveStore(tmp_path / "store") as live:
+        for options in ({"since": "2026-01-01"}, {"until": "2020-12-31"}, {"half_life": "30d"}):
+            with pytest.raises(
+                NeuPathError, match=r"attribute 'day' holds text.*\{day = \"%d\.%m\.%Y\"\} in graph\.toml"
+            ):
+                live.view().hin.metapath("user-item-user", time="day", **options)
+        with pytest.raises(NeuPathError, match="attribute 'day' holds text"):
+            path = "user -bought[day > 2026-01-01]-> item <-bought[day > 2026-01-01]- user"
+            live.attach(npth.PathSim(path))

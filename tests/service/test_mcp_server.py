@@ -8,11 +8,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from neupath import HIN
+from neupath import HIN, Edges, Nodes, Relation
 from neupath.service.app import Service, make_service
 from neupath.service.graph_registry import GraphHandle
 from neupath.service.mcp_server import make_mcp
@@ -193,3 +195,21 @@ def test_a_bad_command_is_one_sentence(run: Any, arguments: list[str], sentence:
     result = run("mcp", *arguments)
     assert result.code == 2
     assert sentence in result.err
+
+
+def test_texts_are_not_compared_with_numbers(tmp_path: Path) -> None:
+    prices = pa.table({"price": ["9,99", "1.200,00"]})
+    items = Nodes("item", pa.array(["a", "b"]), attributes=prices)
+    has = Edges(Relation("user", "has", "item"), np.array([0, 0]), np.array([0, 1]))
+    hin = HIN.build([items, Nodes("user", pa.array(["u"]))], [has])
+    made = make_service({"shop": GraphHandle("shop", hin)}, {}, tmp_path)
+    try:
+        for asked in (
+            {"metapath": "item-user-item", "where": ["price < 100"]},
+            {"metapath": "item[price < 100]-user-item[price < 100]"},
+        ):
+            sentence = refusal(made, "search", graph="shop", query="a", **asked)
+            assert "attribute 'price' holds text" in sentence
+            assert 'attribute_types = {price = "decimal comma"} in graph.toml' in sentence
+    finally:
+        made.close()

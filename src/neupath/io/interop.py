@@ -22,6 +22,7 @@ from neupath.io.assembly import RawAttributes, distinct_ids, read_tables
 from neupath.io.columns import find_ends
 from neupath.io.config import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options
 from neupath.io.detection import Tables, options_of, recognise
+from neupath.io.edge_columns import undeclared_attributes
 from neupath.io.sources import Selection, TripleTables
 from neupath.io.tables import ArrowTable, Table
 from neupath.io.text_files import file_errors, open_raw, refuse_special
@@ -372,13 +373,12 @@ def from_networkx(
         key = Relation(kinds[start], name, kinds[end], directed)
         links.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
         values.setdefault(key, []).append(data)
-    name_keys = ("name",) if is_ours else ("name", "title", "label")
-    nodes = [
-        _networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, type_key, name_keys)
-        for kind in order
-    ]
     edges = []
     notes = _notes_on_keys(None if node_type else type_key, None if relation else name_key)
+    of_kind = {kind: {node: graph.nodes[node] for node in members[kind]} for kind in order}
+    name_keys = ("name",) if is_ours else ("name", "title", "label")
+    read_as = None if is_ours else notes  # what neupath wrote has its types
+    nodes = [_networkx_nodes(kind, own, type_key, name_keys, read_as) for kind, own in of_kind.items()]
     for key, entries in links.items():
         sources, targets, weights = (np.array(column) for column in zip(*entries, strict=True))
         left_out = (name_key, "weight", "directed", *(() if is_ours else ("id",)))
@@ -405,7 +405,11 @@ def _read_values(columns: pa.Table, relation: Relation) -> tuple[pa.Table, list[
 
 
 def _networkx_nodes(
-    kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str, name_keys: Sequence[str]
+    kind: str,
+    nodes: Mapping[Hashable, Mapping[str, Any]],
+    node_type: str,
+    name_keys: Sequence[str],
+    notes: list[str] | None,
 ) -> Nodes:
     ids = [data.get("id", node) for node, data in nodes.items()]
     integers = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids)
@@ -413,11 +417,16 @@ def _networkx_nodes(
     name_key = next((key for key in name_keys if key in keys), "name")
     names = [data.get(name_key) for data in nodes.values()]
     others = sorted(keys - {name_key})
+    values = {str(key): _values([data.get(key) for data in nodes.values()]) for key in others}
+    attributes = pa.table(values)
+    if notes is not None:
+        attributes, more = undeclared_attributes(values, kind)
+        notes += more
     return Nodes(
         kind,
         pa.array([int(i) for i in ids] if integers else [str(i) for i in ids], pa.int64() if integers else pa.string()),
         None if all(name is None for name in names) else pa.array([n if n is None else str(n) for n in names]),
-        pa.table({str(key): _values([data.get(key) for data in nodes.values()]) for key in others}),
+        attributes,
     )
 
 

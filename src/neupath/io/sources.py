@@ -86,7 +86,9 @@ class Selection:
     spaces: Mapping[str, str] = field(default_factory=dict)
     """What a column is (id, source, target) -> the space of its ids, as neo4j-admin has them: ids are unique in one."""
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """An attribute of edges -> what graph.toml says that it is: text, time, …; the others follow from their values."""
+    """An attribute -> what graph.toml says that it is: text, time, …; the others follow from their values."""
+    declared_in: str = ""
+    """Where a user can say so, for notes; empty if nowhere."""
 
     def read(self) -> SelectedRows:
         """Read all rows; attributes of text tables get the types that their values suggest."""
