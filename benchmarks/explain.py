@@ -139,7 +139,7 @@ def run_groups(data: Path, rounds: int) -> None:
 
 def split(matrices: list[Csr], back: list[Csr], x: int, y: int, step: int) -> tuple[Walks, Grouped]:
     walks = Walks.between(matrices, back, x, y)
-    return walks, Grouped.of(walks, step)
+    return walks, Grouped.of(walks, step, hin.degrees(path.node_types[step]))
 
 
 # ---- relate --------------------------------------------------------------------------------------

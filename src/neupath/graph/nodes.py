@@ -38,6 +38,8 @@ class NodeMatch:
     id: Id
     name: str | None
     match: Match
+    degree: int
+    """How many edges it has."""
 
     def to_dict(self) -> dict[str, object]:
         return dict(vars(self))
@@ -210,10 +212,16 @@ class Nodes:
 
     def also_named(self, query: Id, row: int) -> list[int]:
         """Return the other nodes whose name is the id by which a query was found."""
-        if self.names is None or str(self.id(row)) != str(query):
+        if str(self.id(row)) != str(query):
             return []
-        same = np.flatnonzero(pc.fill_null(pc.equal(self.names, str(query)), False))
-        return [int(other) for other in same if other != row]
+        return [other for other in self.named(str(query)) if other != row]
+
+    def named(self, name: str) -> list[int]:
+        """Return the rows of all nodes of this name, as it is written."""
+        if self.names is None:
+            return []
+        rows: list[int] = np.flatnonzero(pc.fill_null(pc.equal(self.names, name), False)).tolist()
+        return rows
 
     def describe(self, row: int) -> str:
         """Show a node by id and name, with its attributes to tell it from others of the same name."""
@@ -239,16 +247,11 @@ class Nodes:
         """Finds nodes by a text that is part of their name or id, or spelled like it."""
         return NameSearch(self.ids, self.names)
 
-    def matched(self, row: int, match: Match) -> NodeMatch:
-        return NodeMatch(self.node_type, self.id(row), self.name(row), match)
-
     def _find_by_name(self, query: str, exact: bool) -> int:
         row = self.look_up(query)
         if row is not None:
             return row
-        same = [] if self.names is None else pc.fill_null(pc.equal(self.names, query), False)
-        rows: list[int] = np.flatnonzero(same).tolist()
-        called = "named"
+        rows, called = self.named(query), "named"
         if not rows and not exact:
             rows, called = self.name_search.equal(query).tolist(), "called, but for case and accents,"
         if len(rows) == 1:

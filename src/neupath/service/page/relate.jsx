@@ -1,4 +1,4 @@
-// The pair view: every meta-path that joins two nodes, those first along which the second ranks highest.
+// The pair view: every meta-path that joins two nodes, edges first, then by length, then by rank.
 
 import { useState } from "preact/hooks";
 import { NodeBox } from "./box.jsx";
