@@ -620,6 +620,7 @@ def test_the_reference_of_the_api_is_rendered(explorer: Explorer, explored: Runn
 # ---- Layers, lines and what the browser forbids -----------------------------------------------------
 def test_nothing_covers_the_header(explorer: Explorer) -> None:
     """Hits of cards lay above it when scrolled, and took its clicks."""
+    explorer.page.set_viewport_size({"width": 1280, "height": 420})
     explorer.open(g="stdlib", q=PARSER["q"], qt="class")
     explorer.see(".card").not_to_have_count(0)
     covers = """() => [...document.querySelectorAll("header nav a, #theme, #query, #graph")].map((one) => {
@@ -643,7 +644,7 @@ def test_lines_of_a_comparison_end_at_their_rows(browser: Browser, explored: Run
         window.hits("b")
         window.at("#measure-b").select_option("measure:dwpc")
         window.see("#note-b").to_contain_text("jaccard")
-        window.page.wait_for_function("document.getAnimations().every((one) => one.playState === 'finished')")
+        window.page.wait_for_function("() => document.getAnimations().every((one) => one.playState === 'finished')")
         apart = """() => {
           const svg = document.querySelector(".ties"), { top } = svg.getBoundingClientRect();
           const middles = (side) => new Map([...document.querySelectorAll(`#hits-${side} .hit`)].map((row) => {
