@@ -168,7 +168,10 @@ export function PathPicture({ paths, types, total, room, name, note = "" }) {
         >
           {columns.map((column, position) => (
             <text key={position} class="heading" x={columnWidth * (position + 0.5)} y={20}>
-              {shown([...new Set(column.map((spot) => spot.node.node_type))].join(", "), Math.floor(columnWidth / LETTER))}
+              {shown(
+                [...new Set(column.map((spot) => spot.node.node_type))].join(", "),
+                Math.floor(columnWidth / LETTER),
+              )}
             </text>
           ))}
           {lines.map((line) => (

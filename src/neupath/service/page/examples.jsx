@@ -600,10 +600,10 @@ function verdictWords(result, pairs) {
     isTested && !result.explains && fit > 0.7
       ? "fits your examples, but does not foretell those that are held out: mark more before you rely on it"
       : fit > 0.95
-      ? "explains your examples"
-      : fit > 0.7
-        ? "explains your examples in part"
-        : "hardly explains your examples";
+        ? "explains your examples"
+        : fit > 0.7
+          ? "explains your examples in part"
+          : "hardly explains your examples";
   const few = pairs.length < 6 ? " With so few, others may do so too: mark more to be sure." : "";
   return `${result.metapaths.length === 1 ? "One meta-path" : "A mixture of meta-paths"} ${words}.${few}`;
 }

@@ -13,7 +13,12 @@ export const modelTitle = (name) => titles.get(name) ?? name;
 
 /** Write a time of the service as the clock of this browser has it. */
 export const when = (seconds) =>
-  new Date(1000 * seconds).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  new Date(1000 * seconds).toLocaleString("en-GB", {
+    day: "numeric",
+    month: "short",
+    hour: "2-digit",
+    minute: "2-digit",
+  });
 
 /** The key of what the service serves; it changes with `refreshServed`. */
 export const servedKey = () => ["served", servedVersion];

@@ -59,7 +59,11 @@ export function RelatePage({ state, types }) {
         <p class="grow summary">{data ? shown(data.summary, 400) : ""}</p>
         <label class="small">
           Up to{" "}
-          <select id="steps" value={String(steps)} onChange={(event) => change({ steps: Number(event.target.value) }, { replace: true })}>
+          <select
+            id="steps"
+            value={String(steps)}
+            onChange={(event) => change({ steps: Number(event.target.value) }, { replace: true })}
+          >
             {[...new Set([...STEPS, steps])].map((one) => (
               <option key={one}>{one}</option>
             ))}

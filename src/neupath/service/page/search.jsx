@@ -178,59 +178,59 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
           {isOneType && <MarksBar state={state} type={type} node={node} hits={a.isStale ? null : a.data?.hits} />}
           <Status side={a} state={state} />
           <Panel what="This list" about={JSON.stringify([evidenceKey, state.show, Boolean(a.data)])}>
-          {state.show === "map" && a.data && !a.isStale ? (
-            <HitMap
-              state={state}
-              meaning={a.meaning}
-              type={type}
-              targetType={targetType}
-              types={types}
-              nodes={nodes}
-              hits={a.data.hits.slice(0, Math.min(state.k, 60))}
-            />
-          ) : (
-            <Columns
-              sides={sides}
-              state={state}
-              type={type}
-              canMark={isOneType}
-              canAdd={isOneType}
-              evidence={evidence.key === evidenceKey ? (hit) => chanceOf(hit, evidence.values, tested) : null}
-            />
-          )}
+            {state.show === "map" && a.data && !a.isStale ? (
+              <HitMap
+                state={state}
+                meaning={a.meaning}
+                type={type}
+                targetType={targetType}
+                types={types}
+                nodes={nodes}
+                hits={a.data.hits.slice(0, Math.min(state.k, 60))}
+              />
+            ) : (
+              <Columns
+                sides={sides}
+                state={state}
+                type={type}
+                canMark={isOneType}
+                canAdd={isOneType}
+                evidence={evidence.key === evidenceKey ? (hit) => chanceOf(hit, evidence.values, tested) : null}
+              />
+            )}
           </Panel>
           <Panel what="This part" about={evidenceKey}>
-          <Filters state={state} side={a} schema={schema} types={types} targetType={targetType}>
-            {a.meaning?.metapath && !isSet && a.data?.hits.length > 0 && (
-              <JobRun
-                key={evidenceKey}
-                request={{
-                  kind: "significance",
-                  graph,
-                  queries: [query],
-                  ...a.meaning,
-                  k: tested,
-                  where: state.where,
-                  unless: state.unless,
-                }}
-                label="Could these scores be chance?"
-                isAsked={state.chance}
-                ask={() => change({ chance: true }, { replace: true })}
-                onResult={({ results: [result] }) =>
-                  setEvidence({
-                    key: evidenceKey,
-                    values: new Map(result.hits.map((hit) => [String(hit.id), hit.p_value])),
-                  })
-                }
-              >
-                {() => (
-                  <p class="quiet">
-                    p is the probability of such a score by chance, given how many edges both nodes have.
-                  </p>
-                )}
-              </JobRun>
-            )}
-          </Filters>
+            <Filters state={state} side={a} schema={schema} types={types} targetType={targetType}>
+              {a.meaning?.metapath && !isSet && a.data?.hits.length > 0 && (
+                <JobRun
+                  key={evidenceKey}
+                  request={{
+                    kind: "significance",
+                    graph,
+                    queries: [query],
+                    ...a.meaning,
+                    k: tested,
+                    where: state.where,
+                    unless: state.unless,
+                  }}
+                  label="Could these scores be chance?"
+                  isAsked={state.chance}
+                  ask={() => change({ chance: true }, { replace: true })}
+                  onResult={({ results: [result] }) =>
+                    setEvidence({
+                      key: evidenceKey,
+                      values: new Map(result.hits.map((hit) => [String(hit.id), hit.p_value])),
+                    })
+                  }
+                >
+                  {() => (
+                    <p class="quiet">
+                      p is the probability of such a score by chance, given how many edges both nodes have.
+                    </p>
+                  )}
+                </JobRun>
+              )}
+            </Filters>
           </Panel>
         </section>
         {explains && !explainsSet && (
@@ -242,18 +242,21 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
           </section>
         )}
         {explains && explainsSet && (
-          <Panel what="This explanation" about={JSON.stringify([graph, chosenMeaning, chosen.id, state.by, state.group])}>
-          <Why
-            state={{ ...state, queryType: type }}
-            meaning={chosenMeaning}
-            types={types}
-            queries={nodes}
-            set={setOf(state)}
-            target={chosen}
-            k={state.k}
-            version={sides[state.side]?.data?.version}
-            rankAgain={sides[state.side]?.retry}
-          />
+          <Panel
+            what="This explanation"
+            about={JSON.stringify([graph, chosenMeaning, chosen.id, state.by, state.group])}
+          >
+            <Why
+              state={{ ...state, queryType: type }}
+              meaning={chosenMeaning}
+              types={types}
+              queries={nodes}
+              set={setOf(state)}
+              target={chosen}
+              k={state.k}
+              version={sides[state.side]?.data?.version}
+              rankAgain={sides[state.side]?.retry}
+            />
           </Panel>
         )}
         {chosen && chosenMeaning?.whole && (
@@ -596,7 +599,8 @@ function Ties({ sides, k }) {
       const rows = (side) =>
         new Map([...document.querySelectorAll(`#hits-${side} .hit`)].map((row) => [row.dataset.id, row]));
       // where a row will come to rest: its rectangle would move with it
-      const middle = (row) => row.parentElement.getBoundingClientRect().top + row.offsetTop + row.offsetHeight / 2 - top;
+      const middle = (row) =>
+        row.parentElement.getBoundingClientRect().top + row.offsetTop + row.offsetHeight / 2 - top;
       const [left, right] = [rows("a"), rows("b")];
       setLines(
         [...left]

@@ -141,7 +141,11 @@ function Explanation({ why, state, types, meaning, queries, target, k }) {
       {why.why_not && <p class="why-not">{shown(why.why_not.sentence, 600)}</p>}
       {why.members && <MemberShares members={why.members} />}
       {parts.map((part) => (
-        <Panel key={part.metapath ?? "model"} what="This part" about={JSON.stringify([state.group, state.by, state.all])}>
+        <Panel
+          key={part.metapath ?? "model"}
+          what="This part"
+          about={JSON.stringify([state.group, state.by, state.all])}
+        >
           <Part part={part} state={state} types={types} isOne={parts.length === 1} />
         </Panel>
       ))}
