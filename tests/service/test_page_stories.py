@@ -128,7 +128,14 @@ def test_a_biologist_exports_diseases_like_asthma_by_keyboard(teller: Explorer) 
         teller.enter("#csv")
     rows = list(csv.DictReader(io.StringIO(Path(table.value.path()).read_text(encoding="utf-8"))))
     assert [row["name"] for row in rows] == ["COPD", "allergy", "gout", "flu"]
-    assert teller.actions <= 6
+    teller.page.keyboard.press("Escape")
+    with teller.page.expect_download() as reasons:
+        teller.enter("#reasons-csv")
+    rows = list(csv.DictReader(io.StringIO(Path(reasons.value.path()).read_text(encoding="utf-8"))))
+    assert [(row["id"], row["node_type"], row["paths"]) for row in rows] == [
+        (gene, "Gene", "1") for gene in teller.at(".group .name").all_inner_texts()
+    ]
+    assert teller.actions <= 7
 
 
 def test_a_film_fan_ranks_by_five_marks_by_keyboard(teller: Explorer) -> None:

@@ -87,12 +87,13 @@ export function MarksBar({ state, type, node, hits }) {
   const rerank = async () => {
     setRun({ ...NOT_RUNNING, isRunning: true });
     try {
-      const mix = mixOf(await infer(state.graph, type, pairs));
+      const answer = await infer(state.graph, type, pairs);
+      const mix = mixOf(answer);
       const marks = marksOf(state, type);
       const next = hits && marks.size ? (await search(state.graph, { mix }, { ...state, type })).hits : null;
       if (latest.current !== subject) return;
       const [old, found] = next ? [fitOf(hits, marks, state.k), fitOf(next, marks, state.k)] : [null, null];
-      if (found && old.fit > found.fit + 1e-9) setRun({ ...NOT_RUNNING, kept: { mix, old, found } });
+      if (found && old.fit > found.fit + 1e-9) setRun({ ...NOT_RUNNING, kept: { mix, old, found, answer } });
       else rankBy(mix);
     } catch (error) {
       if (latest.current === subject) setRun({ ...NOT_RUNNING, error });
@@ -116,7 +117,7 @@ export function MarksBar({ state, type, node, hits }) {
       {kept && (
         <p id="marks-kept" role="status">
           This list stays, since it fits your marks better: {keptWords(kept.old, state.k)} in it, and{" "}
-          {keptWords(kept.found, state.k)} if your examples ranked it.{" "}
+          {keptWords(kept.found, state.k)} if your examples ranked it. {verdictWords(kept.answer, pairs)}{" "}
           <button type="button" id="rank-anyway" onClick={() => rankBy(kept.mix)}>
             Rank by them anyway
           </button>
