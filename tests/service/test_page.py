@@ -100,7 +100,7 @@ def test_everything_works_by_keyboard_alone(explorer: Explorer) -> None:
     explorer.at(".card .hit-link").first.focus()
     press("Enter")
     explorer.see(".group").not_to_have_count(0)
-    explorer.at(".group .open").nth(1).focus()
+    explorer.at(".group .open, .reason").nth(1).focus()
     press("Enter")
     explorer.see(".instances li").to_have_count(1)
     explorer.at(".paths .spot[tabindex='0']").focus()

@@ -227,8 +227,8 @@ def job_title(hin: HIN, request: JobRequest) -> str:
     if isinstance(request, InferJobRequest):
         return f"meta-paths from {_pairs_of(request)}"
     if isinstance(request, TrainJobRequest):
-        labels = _pairs_of(request) if request.pairs else f"{request.measure} along {request.metapath}"
-        return f"{request.chosen_architecture} on {labels}"
+        learned_from = _pairs_of(request) if request.pairs else f"{request.measure} along {request.metapath}"
+        return f"{request.chosen_architecture} on {learned_from}"
     path = hin.metapath(str(request.metapath))
     if isinstance(request, WhatIfJobRequest):
         ends = ((path.source, request.query), (path.target, request.target))

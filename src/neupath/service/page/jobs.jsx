@@ -150,11 +150,11 @@ export function JobsPage() {
             <div class="grow">
               <p>
                 <b>{KINDS[job.kind] ?? job.kind}</b>
-                {job.title && <>: {shown(job.title, 120)}</>} <span class="quiet">on {shown(job.graph, 40)}</span>
+                {job.title && <>: {shown(job.title, 120)}</>} on {shown(job.graph, 40)}
               </p>
               <p class="quiet">
-                {when(job.created)}, {stateWords(job)}
-                {job.started && job.ended ? `, ${duration(job.ended - job.started)}` : ""}
+                {stateWords(job)}
+                {job.started && job.ended ? `, ${duration(job.ended - job.started)}` : ""}, {when(job.created)}
               </p>
               {(job.state === "running" || job.state === "waiting") && (
                 <progress
