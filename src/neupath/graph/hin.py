@@ -264,7 +264,7 @@ class HIN:
 
         >>> from neupath.io import load
         >>> load("toy").degrees("venue").tolist()
-        [2, 1, 56, 22]
+        [56, 22, 2, 1]
         """
         if node_type not in self._degrees:
             degrees = np.zeros(self.num_nodes(node_type), dtype=np.int64)
