@@ -139,7 +139,8 @@ def run_groups(data: Path, rounds: int) -> None:
 
 def split(matrices: list[Csr], back: list[Csr], x: int, y: int, step: int) -> tuple[Walks, Grouped]:
     walks = Walks.between(matrices, back, x, y)
-    return walks, Grouped.of(walks, step)
+    degrees = np.zeros(matrices[step - 1].shape[1], np.int64)  # ties stay in the order of rows
+    return walks, Grouped.of(walks, step, degrees)
 
 
 # ---- relate --------------------------------------------------------------------------------------

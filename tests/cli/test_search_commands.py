@@ -485,7 +485,8 @@ def test_find_lists_nodes_of_all_types(run: Run) -> None:
     assert "begins so" in shown.out
     answer = run("find", "toy", "sigmod", "--node-type", "venue", "--json").json
     assert answer == {
-        "text": "sigmod", "nodes": [{"node_type": "venue", "id": "SIGMOD", "name": None, "match": "exact"}]
+        "text": "sigmod",
+        "nodes": [{"node_type": "venue", "id": "SIGMOD", "name": None, "match": "exact", "degree": 56}],
     }  # fmt: skip
     assert run("find", "stdlib", "ordered", "dict", "--json").json["text"] == "ordered dict"
     assert run("find", "toy", "zzzzzz").out == "no name or id is like 'zzzzzz' among 90 nodes\n"

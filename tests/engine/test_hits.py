@@ -11,6 +11,7 @@ import pytest
 import neupath as npth
 from neupath import Hits, Nodes
 from neupath.engine.hits import Search
+from neupath.graph.nodes import NodeMatch
 
 NODES = Nodes("movie", pa.array([7, 8, 9]), pa.array(["Heat", None, "Alien"]))
 GIVEN = Hits(7, "MAM", "pathsim", True, (9, 8), ("Alien", None), (0.5, 0.25), "2 of 2 movie nodes are related")
@@ -86,5 +87,5 @@ def test_the_shortfall_is_said_when_it_is_read() -> None:
 
 def test_ids_names_hits_and_matches_are_found_in_hits() -> None:
     hits = looked_up()
-    assert all(node in hits for node in (9, "9", 8, "Alien", hits[1], NODES.matched(2, "exact")))
-    assert not any(node in hits for node in (7, "7", "Heat", None, NODES.matched(0, "exact")))
+    assert all(node in hits for node in (9, "9", 8, "Alien", hits[1], NodeMatch("movie", 9, "Alien", "exact", 0)))
+    assert not any(node in hits for node in (7, "7", "Heat", None, NodeMatch("movie", 7, "Heat", "exact", 0)))

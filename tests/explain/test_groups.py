@@ -185,3 +185,16 @@ def test_a_measure_with_damping(toy: HIN) -> None:
     measure = npth.DWPC("APVPA", damping=0.9)
     why = explain(toy, "APVPA", "Mike", "Jim", measure=measure)
     assert sum(group.score for group in why.groups) == pytest.approx(measure.fit(toy).score("Mike", "Jim"), rel=1e-12)
+
+
+def test_of_equal_shares_the_rarest_node_comes_first() -> None:
+    """Three genes are shared; the last has the fewest edges, the first the most."""
+    diseases, genes = Nodes("disease", pa.array(list("abcde"))), Nodes("gene", pa.array(["often", "some", "rare"]))
+    pairs = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0), (3, 0), (4, 1)]
+    hin = HIN.build([diseases, genes], [Edges(Relation("disease", "has", "gene"), *np.array(pairs).T)])
+    assert hin.degrees("gene").tolist() == [4, 3, 2]
+    for limit in (1, 3):
+        why = explain(hin, "disease-gene-disease", "a", "b", limit=limit)
+        assert [group.node.id for group in why.groups] == ["rare", "some", "often"][:limit]
+    together = npth.explain_set(hin, "disease-gene-disease", ["a", "c"], "b", limit=3)
+    assert [group.node.id for group in together.groups] == ["often", "rare", "some"]

@@ -73,7 +73,7 @@ def check_against_each_meta_path(
         assert path.group.share == pytest.approx(why.groups[0].share, rel=1e-12)
         assert path.group.score == pytest.approx(why.groups[0].score, rel=1e-12)
     assert not asked
-    order = [path.rank for path in related.metapaths]
+    order = [(len(hin.metapath(path.metapath)), path.rank) for path in related.metapaths]
     assert order == sorted(order)
 
 
@@ -109,6 +109,38 @@ def test_nodes_of_different_types(toy: HIN) -> None:
     assert (related.joining, related.candidates, related.left_out) == (1, 1, None)
 
 
+def test_a_direct_edge_comes_before_longer_paths_along_which_the_target_ranks_higher() -> None:
+    kinds = {"disease": ["asthma", "flu"], "symptom": ["cough"], "compound": ["aspirin", "zinc"]}
+    treats = Edges(Relation("compound", "treats", "disease"), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
+    shows = Edges(Relation("disease", "shows", "symptom"), np.array([0, 1]), np.array([0, 0]))
+    eases = Edges(Relation("compound", "eases", "symptom"), np.array([1]), np.array([0]))
+    hin = HIN.build([Nodes(kind, pa.array(ids)) for kind, ids in kinds.items()], [treats, shows, eases])
+    related = relate(hin, "asthma", "zinc", max_steps=3)
+    ranks = {path.metapath: path.rank for path in related.metapaths}
+    assert (ranks["disease-compound"], ranks["disease-symptom-compound"]) == (2, 1)
+    assert list(ranks)[:2] == ["disease-compound", "disease-symptom-compound"]
+    assert related.summary.startswith("An edge joins asthma and zinc directly: disease-compound, one of ")
+    lengths = [len(hin.metapath(metapath)) for metapath in ranks]
+    assert lengths == sorted(lengths)
+
+
+def test_why_not_names_the_meta_paths_along_which_the_target_ranks_highest() -> None:
+    """Whatever the order in which `relate` lists them."""
+    rng = np.random.default_rng(3)
+    types = [Nodes(kind, pa.array([f"{kind}{place}" for place in range(12)])) for kind in "abcdefg"]
+    edges = [Edges(Relation("a", f"r{kind}", kind), *np.argwhere(rng.random((12, 12)) < 0.3).T) for kind in "bcdefg"]
+    hin = HIN.build(types, edges)
+    compared = 0
+    for target in (f"a{place}" for place in range(1, 12)):
+        reason = explain(hin, "a-b-a", "a0", target, k=4).why_not
+        every = relate(hin, "a0", target, measure="pathsim", limit=1000)
+        best = sorted(path.rank for path in every.metapaths if path.rank <= 4 and path.metapath != "a-b-a")
+        if reason is not None and len(best) > 3:
+            assert [path.rank for path in reason.metapaths] == best[:3]
+            compared += 1
+    assert compared
+
+
 def test_nothing_joins_them(toy: HIN) -> None:
     related = relate(toy, "Mike", "Ann", max_steps=2)
     assert related.metapaths == ()
@@ -123,7 +155,10 @@ def test_what_is_left_out_is_said() -> None:
     few = relate(hin, "u0", "u1", max_steps=6, limit=1)
     assert every.left_out is None
     assert few.metapaths == every.metapaths[:1]
-    assert few.left_out == f"Not listed: {every.joining - 1} meta-paths along which User 1 ranks no higher."
+    assert (
+        few.left_out
+        == f"Not listed: {every.joining - 1} meta-paths that are longer or along which User 1 ranks no higher."
+    )
     assert relate(hin, "u0", "u1", max_steps=2, limit=0).summary == "1 meta-path joins User 0 and User 1."
 
 

@@ -196,3 +196,22 @@ def test_the_digest_tells_attributes_of_nodes_apart(one: pa.Array, other: pa.Arr
 def test_the_digest_tells_names_apart() -> None:
     graphs = [HIN.build([Nodes("a", pa.array(["a0"]), pa.array([name]))], []) for name in ("Ann", "Bob")]
     assert digest(graphs[0]) != digest(graphs[1])
+
+
+def test_of_equal_names_the_one_with_more_edges_is_found_first() -> None:
+    names = pa.array(["Ng", "Ng", "Ng Lee", "Ng"])
+    people, papers = Nodes("person", pa.array([10, 11, 12, 13]), names), Nodes("paper", pa.array(["p", "q", "Ng"]))
+    wrote = Edges(
+        Relation("person", "wrote", "paper"), np.array([0, 1, 1, 2, 2, 2, 3]), np.array([0, 0, 1, 0, 1, 2, 2])
+    )
+    hin = HIN.build([people, papers], [wrote])
+    assert [(node.id, node.degree) for node in hin.find("ng")] == [(11, 2), ("Ng", 2), (10, 1), (13, 1), (12, 3)]
+    assert [node.id for node in hin.find("ng", 1, node_type="person")] == [11]
+    assert [node.id for node in hin.find("", 2)] == [10, 11]
+
+
+def test_degrees_count_the_edges_of_all_relations() -> None:
+    knows = Edges(Relation("person", "knows", "person", directed=False), np.array([0, 1]), np.array([1, 2]))
+    follows = Edges(Relation("person", "follows", "person"), np.array([0]), np.array([2]))
+    hin = HIN.build([Nodes("person", pa.array(["a", "b", "c"]))], [knows, follows])
+    assert hin.degrees("person").tolist() == [2, 2, 2]

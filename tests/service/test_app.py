@@ -408,6 +408,7 @@ def test_nodes_are_shown_looked_up_and_started_from() -> None:
     found = handlers.look_up_nodes(handle, schemas.NodesLookup(node_type="film", ids=["Up", 2, "Twin", "nobody"]))
     nodes: list[dict[str, object] | None] = found["nodes"]  # type: ignore[assignment]
     assert [node and node["id"] for node in nodes] == [1, 2, None, None]  # two are called Twin
+    assert {name: [node["id"] for node in same] for name, same in found["ambiguous"].items()} == {"Twin": [3, 4]}  # type: ignore[attr-defined]
     assert nodes[0] == {"node_type": "film", "id": 1, "name": "Up", "attributes": {"score": None}}  # NaN is no JSON
     hubs: list[dict[str, object]] = handlers.find_hubs(handle, 1)["nodes"]  # type: ignore[assignment]
     assert [(hub["id"], hub["degree"]) for hub in hubs] == [(2, 2), ("horror", 3)]

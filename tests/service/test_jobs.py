@@ -525,3 +525,34 @@ def test_the_oldest_results_go_when_all_are_too_large(start: Start, monkeypatch:
     third = running.post("/api/jobs", JOIN).json()["id"]
     error = wait_for(running, third, "failed")["error"]
     assert error.startswith("the result has 1,000 bytes, and this service keeps 900 in all")
+
+
+def test_p_values_are_those_of_the_filtered_list(running: Running) -> None:
+    body = {"kind": "significance", "graph": "toy", "metapath": "APVPA", "queries": ["Mike"], "k": 1, "permutations": 9}
+    for filters, hit in (({}, "Bob"), ({"where": ["id != Bob"]}, "Mary"), ({"unless": ["author-paper-author"]}, "Bob")):
+        job = running.post("/api/jobs", body | filters).json()
+        running.get(f"/api/jobs/{job['id']}/events")
+        (result,) = running.get(f"/api/jobs/{job['id']}/result").json()["results"]
+        search = {"metapath": "APVPA", "queries": ["Mike"], "k": 1} | filters
+        (listed,) = running.post("/api/graphs/toy/search", search).json()
+        assert [each["id"] for each in result["hits"]] == [each["id"] for each in listed["hits"]] == [hit]
+        assert 0 < result["hits"][0]["p_value"] <= 1
+    wrong = running.post("/api/jobs", body | {"where": ["year >"]})
+    assert wrong.status_code == 422
+
+
+def test_jobs_and_their_models_say_what_they_are_about(running: Running) -> None:
+    pairs = [{"query": "Mike", "target": "Bob"}, {"query": "Mike", "target": "Ann", "score": 0}]
+    pairs = [pair | {"score": pair.get("score", 1)} for pair in pairs]
+    body = {"kind": "infer", "graph": "toy", "pairs": pairs, "node_type": "author"}
+    job = running.post("/api/jobs", body).json()
+    assert job["title"] == "meta-paths from 2 pairs of author"
+    running.get(f"/api/jobs/{job['id']}/events")
+    (model,) = [one for one in running.get("/api/models").json() if one["name"] == job["id"]]
+    assert (model["title"], model["created"]) == (job["title"], job["created"])
+    (saved,) = [one for one in running.get("/api/models").json() if one["name"] == "saved"]
+    assert (saved["title"], saved["created"]) == ("saved", None)
+    body = {"kind": "whatif", "graph": "toy", "query": "Mike", "target": "Bob", "metapath": "APVPA", "remove": "edges"}
+    assert running.post("/api/jobs", body).json()["title"] == "Mike and Bob"
+    body = {"kind": "significance", "graph": "toy", "metapath": "APVPA", "queries": ["Mike"], "permutations": 9}
+    assert running.post("/api/jobs", body).json()["title"] == "hits of Mike"

@@ -84,7 +84,7 @@ def test_every_tool_has_a_schema_and_says_that_it_only_reads(service: Service) -
 
 def test_a_conversation_leads_from_a_name_to_reasons(service: Service) -> None:
     node = ask(service, "find", text="mik")["nodes"][0]
-    assert node == {"node_type": "author", "id": "Mike", "match": "prefix"}
+    assert node == {"node_type": "author", "id": "Mike", "match": "prefix", "degree": 3}
     path = ask(service, "describe")["metapaths"][node["node_type"]][-1]
     assert path == "author-paper-venue-paper-author"
     hits = ask(service, "search", query=node["id"], metapath=path)["hits"]

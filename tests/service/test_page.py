@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -99,7 +100,7 @@ def test_everything_works_by_keyboard_alone(explorer: Explorer) -> None:
     explorer.at(".card .hit-link").first.focus()
     press("Enter")
     explorer.see(".group").not_to_have_count(0)
-    explorer.at(".group .open").nth(1).focus()
+    explorer.at(".group .open, .reason").nth(1).focus()
     press("Enter")
     explorer.see(".instances li").to_have_count(1)
     explorer.at(".paths .spot[tabindex='0']").focus()
@@ -614,3 +615,76 @@ def test_the_reference_of_the_api_is_rendered(explorer: Explorer, explored: Runn
     explorer.at(".call", has_text="Search along the promising").locator("summary").click()
     explorer.see(".call[open] td code").to_contain_text(["node_type", "query", "k", "limit"])
     explorer.see(".call[open] pre").to_contain_text("author-paper-venue-paper-author")
+
+
+# ---- Layers, lines and what the browser forbids -----------------------------------------------------
+def test_nothing_covers_the_header(explorer: Explorer) -> None:
+    """Hits of cards lay above it when scrolled, and took its clicks."""
+    explorer.page.set_viewport_size({"width": 1280, "height": 420})
+    explorer.open(g="stdlib", q=PARSER["q"], qt="class")
+    explorer.see(".card").not_to_have_count(0)
+    covers = """() => [...document.querySelectorAll("header nav a, #theme, #query, #graph")].map((one) => {
+      const box = one.getBoundingClientRect();
+      const top = document.elementFromPoint(box.left + box.width / 2, box.top + box.height / 2);
+      return one === top || one.contains(top) ? null : top?.outerHTML.slice(0, 80);
+    }).filter(Boolean)"""
+    height = explorer.page.evaluate("document.documentElement.scrollHeight - innerHeight")
+    assert height > 200
+    for scroll in range(0, height, 12):
+        explorer.page.evaluate("(top) => scrollTo(0, top)", scroll)
+        assert explorer.page.evaluate(covers) == [], scroll
+
+
+def test_lines_of_a_comparison_end_at_their_rows(browser: Browser, explored: Running) -> None:
+    """After a change of measure they ended where the rows had been."""
+    with explore(
+        browser, explored.url, viewport={"width": 1280, "height": 900}, reduced_motion="no-preference"
+    ) as window:
+        window.open(**PARSER, vs="1", p2="class-method-class", m2="jaccard")
+        window.hits("b")
+        window.at("#measure-b").select_option("measure:dwpc")
+        window.see("#note-b").to_contain_text("jaccard")
+        window.page.wait_for_function("() => document.getAnimations().every((one) => one.playState === 'finished')")
+        apart = """() => {
+          const svg = document.querySelector(".ties"), { top } = svg.getBoundingClientRect();
+          const middles = (side) => new Map([...document.querySelectorAll(`#hits-${side} .hit`)].map((row) => {
+            const box = row.getBoundingClientRect();
+            return [row.dataset.id, Math.round(box.top + box.height / 2 - top)];
+          }));
+          const [left, right] = [middles("a"), middles("b")];
+          const wanted = [...left].filter(([id]) => right.has(id)).map(([id, y]) => `${y} ${right.get(id)}`);
+          const drawn = [...svg.querySelectorAll("path")].map((path) => {
+            const numbers = path.getAttribute("d").match(/[-\\d.]+/g).map(Number);
+            return `${Math.round(numbers[1])} ${Math.round(numbers.at(-1))}`;
+          });
+          return { wanted, drawn };
+        }"""
+        lines = window.page.evaluate(apart)
+        assert len(lines["wanted"]) > 3
+        numbers = [[int(number) for pair in lines[kind] for number in pair.split()] for kind in ("drawn", "wanted")]
+        assert np.allclose(*numbers, atol=2), lines
+
+
+def test_the_page_works_where_site_data_is_blocked(browser: Browser, explored: Running) -> None:
+    """It was blank: reading localStorage throws."""
+    blocked = """for (const name of ["localStorage", "sessionStorage"])
+      Object.defineProperty(window, name, { get() { throw new DOMException("denied", "SecurityError"); } });"""
+    with explore(browser, explored.url) as window:
+        window.page.add_init_script(blocked)
+        window.open(**MIKE)
+        assert window.hits()[0] == "Bob"
+        before = window.at("html").get_attribute("data-theme")
+        window.at("#theme").click()
+        assert window.at("html").get_attribute("data-theme") != before
+        window.at("#save").click()
+        window.at(".logo").click()
+        window.see(".saved a").to_have_count(1)
+
+
+def test_a_dark_page_is_dark_before_its_script_runs(browser: Browser, explored: Running) -> None:
+    with explore(browser, explored.url, color_scheme="dark") as window:
+        window.page.route("**/*.js", lambda route: route.abort())
+        window.open()
+        colour = window.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert max(int(part) for part in re.findall(r"\d+", colour)) < 64
+        window.complaints.clear()  # a browser logs what does not load

@@ -1,8 +1,9 @@
 """The explorer by example: marks that stay, a list ranked anew by them, pairs pasted, and what they mean."""
 
 import json
+from typing import Any
 
-from tests.service.browser import MIKE, PARSER, Browser, Explorer, expect, explore, needs_chromium
+from tests.service.browser import MIKE, PARSER, Browser, Explorer, Route, expect, explore, needs_chromium
 from tests.service.conftest import Running, Start
 
 pytestmark = needs_chromium
@@ -24,6 +25,7 @@ def test_marks_stay_and_rank_the_same_list(explorer: Explorer, explored: Running
     explorer.hit(hits[8]).locator(".no").click()
     explorer.see("#pair-count").to_have_text("3")
     explorer.at("#rerank").click()
+    explorer.at("#rank-anyway").click()  # both similar ones lead the list already
     explorer.see("#note-a").to_contain_text("Compared with pathsim on class-method-class")
     explorer.see("#measure-a").to_have_value("mix:")
     pairs = [{"query": PARSER["q"], "target": hits[place], "score": score} for place, score in ((0, 1), (1, 1), (8, 0))]
@@ -112,6 +114,14 @@ def test_a_job_is_watched_and_cancelled(browser: Browser, start: Start) -> None:
         assert [job["state"] for job in served.get("/api/jobs").json()] == ["cancelled"] * 2
 
 
+def time_of(explorer: Explorer, job: dict[str, Any]) -> str:
+    """The time of a job, as the clock of the browser has it."""
+    options = '{day: "numeric", month: "short", hour: "2-digit", minute: "2-digit"}'
+    return str(
+        explorer.page.evaluate(f'(time) => new Date(1000 * time).toLocaleString("en-GB", {options})', job["created"])
+    )
+
+
 def test_a_model_is_trained_and_searched_by(browser: Browser, start: Start) -> None:
     served = start()
     with explore(browser, served.url) as explorer:
@@ -124,10 +134,14 @@ def test_a_model_is_trained_and_searched_by(browser: Browser, start: Start) -> N
         answer = served.get(f"/api/graphs/toy/search?query=Mike&model={job['id']}").json()
         assert explorer.hits() == [hit["id"] for hit in answer["hits"]]
         explorer.at("nav a", has_text="Jobs").click()
+        explorer.see(".job").to_contain_text("Train: auto on 4 pairs of author on toy")
+        title = f"auto on 4 pairs of author, {time_of(explorer, job)}"
+        explorer.see(".job").to_contain_text(time_of(explorer, job))
         explorer.at(".job a", has_text="Search by it").click()
-        explorer.see(".landing").to_contain_text(f"By the model {job['id']}: choose the author to start from.")
+        explorer.see(".landing").to_contain_text(f"By the model {title}: choose the author to start from.")
         explorer.look_up("mary")
-        explorer.see("#search-title").to_have_text(f"Authors like Mary by the model {job['id']}")
+        explorer.see("#search-title").to_have_text(f"Authors like Mary by the model {title}")
+        explorer.see("#measure-a option:checked").to_have_text(title)
 
 
 def test_the_page_says_where_no_jobs_are_taken(browser: Browser, start: Start) -> None:
@@ -158,3 +172,55 @@ def test_marks_belong_to_their_graph(explorer: Explorer) -> None:
     explorer.at("#graph").select_option("toy")
     explorer.see("#hits-a").to_have_count(0)
     explorer.see(".landing .starter").not_to_have_count(0)
+
+
+def test_marks_and_their_details_are_one_inference(explorer: Explorer) -> None:
+    """The list was ranked by another mixture than the one that Details explained."""
+    asked = []
+    explorer.page.on("request", lambda one: asked.append(one.post_data_json) if one.url.endswith("/infer") else None)
+    explorer.open(**PARSER)
+    hits = explorer.hits()
+    for id, sign in ((hits[0], "yes"), (hits[1], "yes"), (hits[8], "no")):
+        explorer.hit(id).locator(f".{sign}").click()
+    explorer.at("#rerank").click()
+    explorer.at("#rank-anyway").click()
+    explorer.see("#search-title").to_contain_text("your examples")
+    explorer.see("#marks-verdict").not_to_be_empty()
+    verdict = explorer.at("#marks-verdict").inner_text()
+    mixture = explorer.at(".search-head .path").inner_text()
+    explorer.at(".marks a", has_text="Details").click()
+    explorer.see(".verdict").to_have_text(verdict)
+    for metapath in explorer.at(".weights .name").all_inner_texts():
+        assert metapath in mixture
+    assert len({json.dumps([one["pairs"], one.get("max_length")]) for one in asked}) == 1
+
+
+def test_a_list_that_fits_the_marks_better_stays(explorer: Explorer) -> None:
+    """Re-ranking lost the examples without a word."""
+
+    def worse(route: Route) -> None:
+        content = route.fetch().json()
+        content["metapaths"] = [content["metapaths"][0] | {"metapath": "class-module-class", "weight": 1.0}]
+        route.fulfill(json=content)
+
+    explorer.page.route("**/infer", worse)
+    explorer.open(**PARSER)
+    hits = explorer.hits()
+    for place, sign in enumerate(("yes", "yes", "yes", "no")):
+        explorer.hit(hits[place]).locator(f".{sign}").click()
+    explorer.at("#rerank").click()
+    explorer.see("#marks-kept").to_contain_text("This list stays, since it fits your marks better: 3 similar and 1 not")
+    assert explorer.hits() == hits
+    explorer.at("#rank-anyway").click()
+    explorer.see("#search-title").to_contain_text("your examples")
+    assert explorer.hits() != hits
+
+
+def test_a_verdict_does_not_contradict_the_details(explorer: Explorer) -> None:
+    def unsure(route: Route) -> None:
+        content = route.fetch().json()
+        route.fulfill(json=content | {"kind": "ranking", "auc": 1.0, "held_out_auc": 0.7, "explains": False})
+
+    explorer.page.route("**/infer", unsure)
+    explorer.open(**LABELLED)
+    explorer.see(".verdict").to_contain_text("fits your examples, but does not foretell those that are held out")

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from neupath import HIN, Edges, Nodes, Relation
-from tests.service.browser import MIKE, Browser, Explorer, expect, explore, needs_chromium
+from tests.service.browser import MIKE, Browser, Explorer, Route, expect, explore, needs_chromium
 from tests.service.conftest import Running, Start, start_service
 
 pytestmark = needs_chromium
@@ -59,9 +60,35 @@ def one_tag(items: Nodes) -> HIN:
     return HIN.build([items, Nodes("tag", pa.array(["t"]))], [has])
 
 
+def ward() -> HIN:
+    """Two diseases share 30 genes, each with another number of further diseases, the first with the most."""
+    shared = [(disease, gene) for disease in (0, 1) for gene in range(30)]
+    further = [(2 + place, gene) for gene in range(30) for place in range(30 - gene)]
+    rows, columns = np.array(shared + further).T
+    diseases = Nodes("Disease", pa.array([f"D{place}" for place in range(32)]))
+    genes = Nodes("Gene", pa.array([f"G{place}" for place in range(30)]))
+    return HIN.build([diseases, genes], [Edges(Relation("Disease", "associates", "Gene"), rows, columns)])
+
+
+def archive() -> HIN:
+    """Three films are called King Kong, of which the second has the most actors."""
+    films = Nodes("film", pa.array([7, 8, 9, 10]), pa.array(["King Kong", "King Kong", "King Kong", "Alien"]))
+    plays = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (3, 0)]
+    stars = Edges(Relation("film", "stars", "actor"), *np.array(plays).T)
+    return HIN.build([films, Nodes("actor", pa.array(["a", "b", "c"]))], [stars])
+
+
+def padded() -> HIN:
+    """Item 1 has both tags of item 0, and 150 others have one."""
+    has = [(0, 0), (0, 1), (1, 0), (1, 1), *((place, 0) for place in range(2, 152))]
+    edges = Edges(Relation("item", "has", "tag"), *np.array(has).T)
+    return HIN.build([Nodes("item", pa.array(range(152))), Nodes("tag", pa.array(["t", "u"]))], [edges])
+
+
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     graphs = {"clinic": clinic(), "cinema": cinema(), "odd": odd(), "tied": tied(10_001)}
+    graphs |= {"ward": ward(), "archive": archive(), "padded": padded()}
     service = start_service(tmp_path_factory.mktemp("told"), graphs)
     yield service
     service.stop()
@@ -95,13 +122,20 @@ def test_a_biologist_exports_diseases_like_asthma_by_keyboard(teller: Explorer) 
     teller.enter(".card h3 a")
     assert teller.hits() == ["D1", "D2", "D5", "D3"]
     teller.enter("#hits-a .open")
-    teller.see(".group .name").to_have_text(["A", "B", "C", "D"])
+    teller.see(".group .name").to_have_text(["C", "D", "B", "A"])
     teller.enter("#share", "Shift+Tab")
     with teller.page.expect_download() as table:
         teller.enter("#csv")
     rows = list(csv.DictReader(io.StringIO(Path(table.value.path()).read_text(encoding="utf-8"))))
     assert [row["name"] for row in rows] == ["COPD", "allergy", "gout", "flu"]
-    assert teller.actions <= 6
+    teller.page.keyboard.press("Escape")
+    with teller.page.expect_download() as reasons:
+        teller.enter("#reasons-csv")
+    rows = list(csv.DictReader(io.StringIO(Path(reasons.value.path()).read_text(encoding="utf-8"))))
+    assert [(row["id"], row["node_type"], row["paths"]) for row in rows] == [
+        (gene, "Gene", "1") for gene in teller.at(".group .name").all_inner_texts()
+    ]
+    assert teller.actions <= 7
 
 
 def test_a_film_fan_ranks_by_five_marks_by_keyboard(teller: Explorer) -> None:
@@ -222,3 +256,190 @@ def test_two_tabs_do_not_disturb_each_other(teller: Explorer) -> None:
     other.at(".logo").click()
     other.see(".recent a").to_have_text(["Films like Film 0 by shared actors"])
     assert not other.complaints
+
+
+# ---- Reasons --------------------------------------------------------------------------------------
+WARD = {"g": "ward", "p": "Disease-Gene-Disease", "q": "D0", "qt": "Disease", "t": "D1"}
+
+
+def test_all_reasons_can_be_read(teller: Explorer) -> None:
+    """Equal reasons are a compact list, the rarest first, and none is beyond reach."""
+    teller.open(**WARD)
+    teller.see("#why .reason").to_have_count(12)
+    teller.see("#why .tied p").to_contain_text("12 with 3.3 % each; the rarest, which have the fewest edges, first")
+    assert teller.at("#why .reason").first.inner_text() == "G29"
+    teller.see("#why .picture figcaption").to_contain_text("10 of 30 are drawn")
+    teller.at("#why .show-all").click()
+    teller.see("#why .reason").to_have_count(30)
+    assert teller.at("#why .reason").all_inner_texts() == [f"G{place}" for place in reversed(range(30))]
+    teller.page.reload()
+    teller.see("#why .reason").to_have_count(30)
+    teller.at("#why .reason").nth(20).click()
+    teller.see("#why .instances li").to_have_count(1)
+    teller.see("#why .instances").to_contain_text("G9")
+
+
+def test_all_reasons_are_exported(teller: Explorer) -> None:
+    teller.open(**WARD)
+    teller.see("#why .reason").not_to_have_count(0)
+    with teller.page.expect_download() as table:
+        teller.at("#reasons-csv").click()
+    rows = list(csv.DictReader(io.StringIO(Path(table.value.path()).read_text(encoding="utf-8"))))
+    assert [row["id"] for row in rows] == [f"G{place}" for place in reversed(range(30))]
+    assert {row["metapath"] for row in rows} == {WARD["p"]}
+    assert sum(float(row["share"]) for row in rows) == pytest.approx(1)
+    with teller.page.expect_download() as file:
+        teller.at("#reasons-json").click()
+    assert len(json.loads(Path(file.value.path()).read_text(encoding="utf-8"))["groups"]) == 30
+
+
+def node(node_type: str, id: str) -> dict[str, str | None]:
+    return {"node_type": node_type, "id": id, "name": None}
+
+
+def test_a_model_is_explained_whatever_its_paths_are(teller: Explorer) -> None:
+    """Paths of different lengths, groups without paths, and shares of attention without scores."""
+    ends = node("Disease", "D0"), node("Disease", "D1")
+    long = [ends[0], node("Gene", "G1"), node("Disease", "D5"), node("Gene", "G2"), ends[1]]
+    paths = [
+        {"nodes": [ends[0], node("Gene", "G0"), ends[1]], "links": ["-a->", "<-a-"], "weight": 0.9, "share": 0.9},
+        {"nodes": long, "links": ["-a->", "<-a-", "-a->", "<-a-"], "weight": 0.1, "share": 0.1},
+    ]
+    groups = [
+        {**node("Gene", "G0"), "paths": 1, "score": None, "share": 0.9, "instances": paths[:1]},
+        {**node("Disease", "D5"), "paths": 1, "score": None, "share": 0.1, "instances": paths[1:]},
+        {**node("Gene", "G9"), "score": None, "share": 0.0},
+    ]
+    answer = {"query": "D0", "target": "D1", "measure": "neupath", "score": -1.5, "summary": "It attends to genes."}
+    answer |= {"groups": groups, "paths": paths}  # type: ignore[dict-item]
+    teller.page.route("**/explain?*", lambda route: route.fulfill(json=answer))
+    teller.open(**WARD)
+    teller.see("#why .summary").to_have_text("It attends to genes.")
+    teller.see("#why .picture .spot").to_have_count(6)
+    teller.see("#why .group").to_have_count(3)
+    teller.at("#why .group .open").first.click()
+    teller.see("#why .instances .share").to_have_text("100 %")
+    teller.see("#why .picture .spot").to_have_count(3)
+
+
+def test_a_part_that_fails_leaves_the_others(teller: Explorer) -> None:
+    teller.page.route("**/explain?*", lambda route: route.fulfill(json={"groups": [None], "summary": "x"}))
+    teller.open(**WARD)
+    teller.see(".problem").to_contain_text("This explanation cannot be shown")
+    assert teller.hits()[0] == "D1"
+    teller.page.unroute("**/explain?*")
+    teller.at(".problem button", has_text="Try again").click()
+    teller.see("#why .reason").to_have_count(12)
+
+
+# ---- Homonyms, less like, long ties ------------------------------------------------------------------
+def test_of_equal_names_the_best_connected_node_opens(teller: Explorer) -> None:
+    teller.open(g="archive")
+    teller.at("#query").fill("king kong")
+    teller.see(".option").to_have_count(3)
+    teller.see(".option").to_contain_text(["3 edges", "1 edge", "1 edge"])
+    teller.at("#query").press("Enter")
+    teller.see(".node-page .id").to_have_text("8")
+
+
+def test_homonyms_are_named_with_their_ids_and_not_missing(teller: Explorer) -> None:
+    teller.open(g="archive", v="examples", type="film")
+    teller.at(".paste summary").click()
+    teller.at("#paste").fill("King Kong,Alien,1\nNobody,Alien,1")
+    teller.at("#paste-check").click()
+    teller.see(".preview").to_contain_text(
+        "3 films are called “King Kong”: 8 (3 edges), 7 (1 edge), 9 (1 edge). Write the id of one."
+    )
+    teller.see(".preview").to_contain_text("No film is called “Nobody”")
+    teller.open(g="archive", q="10", qt="film", p="film-actor-film")
+    teller.hits()
+    teller.at("#share").click()
+    teller.at("#share-panel summary").click()
+    teller.at("#batch").fill("Alien\nKing Kong\nNobody")
+    with teller.page.expect_download():
+        teller.at("#batch-csv").click()
+    note = teller.at("#share-panel details [role=status]")
+    expect(note).to_contain_text("Searched from 1 node. Not found: Nobody. 3 films are called “King Kong”: 8 (3 edges)")
+
+
+def test_a_search_for_less_like_a_hit(teller: Explorer, told: Running) -> None:
+    teller.open(g="clinic", q="D0", qt="Disease", p="Disease-Gene-Disease")
+    assert teller.hits() == ["D1", "D2", "D5", "D3"]
+    teller.hit("D1").locator(".less").click()
+    teller.see("#search-title").to_have_text("Diseases like asthma, less like COPD by shared Genes")
+    body = {"metapath": "Disease-Gene-Disease", "queries": ["D0", "D1"], "weights": [1, -1], "together": True}
+    (answer,) = told.post("/api/graphs/clinic/search", body).json()
+    assert teller.hits() == [hit["id"] for hit in answer["hits"]]
+    teller.page.reload()
+    assert teller.hits() == [hit["id"] for hit in answer["hits"]]
+    teller.hit(teller.hits()[0]).locator(".yes").click()
+    teller.see("#pair-count").to_have_text("1")
+    teller.at(".member.less").click()
+    assert teller.hits() == ["D1", "D2", "D5", "D3"]
+    teller.hit("D1").locator(".add").click()
+    teller.see(".hit .yes").not_to_have_count(0)
+
+
+def test_a_tie_that_is_longer_than_the_list_does_not_fill_it(teller: Explorer) -> None:
+    teller.open(g="padded", q="0", qt="item", p="item-tag-item")
+    teller.see("#hits-a .hit").to_have_count(4)
+    teller.at(".more-ties", has_text="Show 6 more of those that tie").click()
+    teller.see("#hits-a .hit").to_have_count(10)
+
+
+# ---- What a link holds ------------------------------------------------------------------------------
+def test_a_link_holds_the_steps_what_if_and_p_values(teller: Explorer) -> None:
+    teller.open(g="clinic", v="relate", q="D0", qt="Disease", t="A", tt="Gene")
+    teller.see(".related .path").not_to_have_count(0)
+    assert teller.at(".related .path").first.inner_text() == "Disease-Gene"
+    teller.at("#steps").select_option("2")
+    teller.page.reload()
+    teller.see("#steps").to_have_value("2")
+    teller.open(g="clinic", q="D0", qt="Disease", p="Disease-Gene-Disease", t="D1")
+    teller.at(".job-run button", has_text="What if").click()
+    teller.see(".what-if").to_be_visible()
+    teller.page.reload()
+    teller.see(".what-if").to_be_visible()
+    teller.hit("D2").locator(".open").click()
+    teller.see("#why-title").to_have_text("asthma and allergy")
+    teller.see(".what-if").to_have_count(0)
+    teller.at(".filters summary").click()
+    teller.at(".filters .job-run button").click()
+    teller.see(".p-value").to_have_count(4)
+    teller.page.reload()
+    teller.see(".p-value").to_have_count(4)
+
+
+def test_p_values_are_of_the_filtered_list_and_say_why_there_is_none(teller: Explorer) -> None:
+    asked = []
+
+    def answer(route: Route) -> None:
+        if route.request.method == "POST":
+            asked.append(route.request.post_data_json)
+        route.continue_()
+
+    def forget(route: Route) -> None:
+        content = route.fetch().json()
+        content["results"][0]["hits"].pop()
+        route.fulfill(json=content)
+
+    teller.page.route("**/api/jobs", answer)
+    teller.page.route("**/api/jobs/*/result", forget)
+    teller.open(g="clinic", q="D0", qt="Disease", p="Disease-Gene-Disease", where=json.dumps(["id != D1"]))
+    assert teller.hits() == ["D2", "D5", "D3"]
+    teller.at(".filters .job-run button").click()
+    teller.see(".p-value").to_have_count(3)
+    assert asked[0]["where"] == ["id != D1"]
+    teller.see(".hit .p-value").to_contain_text(["p 0", "p 0", "was not among the hits that were compared with chance"])
+
+
+def test_the_explanation_prints_whole_and_without_buttons(teller: Explorer) -> None:
+    teller.open(**WARD, all="1")
+    teller.see("#why .reason").to_have_count(30)
+    teller.page.emulate_media(media="print")
+    cut = "box => box.scrollHeight - box.clientHeight"
+    assert teller.page.evaluate(f"({cut})(document.querySelector('#why'))") <= 1
+    assert teller.page.evaluate("getComputedStyle(document.querySelector('#why')).overflowY") == "visible"
+    for hidden in ("#share", "#why-close", ".judge", ".top", "#reasons-csv", ".save-svg"):
+        expect(teller.at(hidden).first).to_be_hidden()
+    expect(teller.at("#why .reason").last).to_be_visible()

@@ -47,7 +47,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "relate": (
         "neupath.cli.search_commands:relate",
-        "Show every meta-path that joins A and B, those first along which B ranks highest among all targets of A.",
+        "Show every meta-path that joins A and B: edges first, then by length, then by the rank of B.",
     ),
     "whatif": (
         "neupath.cli.explain_commands:whatif",

@@ -839,7 +839,7 @@ def relate(
     *,
     output: OutputFlags,
 ) -> None:
-    """Show every meta-path that joins A and B, those first along which B ranks highest among all targets of A.
+    """Show every meta-path that joins A and B: edges first, then by length, then by the rank of B.
 
     Examples:
       neupath relate toy Mike Jim

@@ -198,7 +198,9 @@ def explain(
     paths: int = 1,
     k: int | None = 10,
 ) -> Explanation:
-    """Split the score of two nodes over the nodes of a step and over paths, heaviest first, ties in node order.
+    """Split the score of two nodes over the nodes of a step and over paths, heaviest first.
+
+    Of nodes with equal shares, the rarest comes first: the one with the fewest edges. Equal paths are in node order.
 
     The split over nodes is exact and lists no path. Groups and paths beyond the limit are counted and summed but never
     listed, so that millions of them cost little.
@@ -252,7 +254,7 @@ def explain(
         node = node_at(hin, path.node_types[position], int(walks.rows[position][at]))
         return PathGroup(node, int(grouped.counts[order]), share * score, share, heaviest)
 
-    grouped = Grouped.of(walks, position)
+    grouped = Grouped.of(walks, position, hin.degrees(path.node_types[position]))
     groups = tuple(group(order) for order in range(min(len(grouped), max(limit, NAMED))))
     ends = node_at(hin, path.source, x), node_at(hin, path.target, y)
     explanation = Explanation(
@@ -316,6 +318,8 @@ _WHY_NOT_BUDGET = 200_000_000
 """Multiplications to look for other meta-paths with: less than a second."""
 _WHY_NOT_PATHS = 3
 """Other meta-paths that are named."""
+_WHY_NOT_CANDIDATES = 1000
+"""Other meta-paths of which these are the best."""
 
 
 @dataclass(frozen=True)
@@ -368,12 +372,13 @@ def _other_metapaths(
     try:
         others = relate(
             scorer.hin_, explanation.query.id, explanation.target.id, measure=scorer, query_type=scorer.source_type,
-            target_type=scorer.target_type, limit=_WHY_NOT_PATHS, budget=_WHY_NOT_BUDGET,
+            target_type=scorer.target_type, limit=_WHY_NOT_CANDIDATES, budget=_WHY_NOT_BUDGET,
         )  # fmt: skip
     except GraphError:  # paths along another meta-path overflow; that is no reason not to explain this one
         return (), False
-    bring_in = tuple(path for path in others.metapaths if path.rank <= k and path.metapath != explanation.metapath)
-    return bring_in, others.complete and not others.unranked
+    bring_in = [path for path in others.metapaths if path.rank <= k and path.metapath != explanation.metapath]
+    bring_in.sort(key=lambda path: path.rank)
+    return tuple(bring_in[:_WHY_NOT_PATHS]), others.complete and not others.unranked
 
 
 def rank_of(scorer: Scorer, scores: Floats, x: int, y: int) -> tuple[int | None, int]:

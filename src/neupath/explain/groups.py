@@ -469,7 +469,7 @@ def _best_onward(edges: _Edges, best: Floats) -> Floats:
 # ---- Groups of walks -----------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Grouped:
-    """The groups of all walks at one position, heaviest first, ties in row order; shape (groups,) each."""
+    """The groups of all walks at one position, heaviest first, of equal ones the rarest; shape (groups,) each."""
 
     position: int
     places: Rows
@@ -478,9 +478,10 @@ class Grouped:
     counts: Floats
 
     @classmethod
-    def of(cls, walks: Walks, position: int) -> "Grouped":
+    def of(cls, walks: Walks, position: int, degrees: Rows) -> "Grouped":
+        """Group walks; `degrees` are those of the nodes at the position: of equal weights, the rarest comes first."""
         weights, counts = walks.weights_at(position), walks.counts_at(position)
-        order = np.lexsort((np.arange(len(weights)), -weights))
+        order = np.lexsort((np.arange(len(weights)), degrees[walks.rows[position]], -weights))
         order = order[counts[order] > 0]
         shares = weights / weights.sum() if len(order) else weights
         return cls(position, order, shares[order], counts[order])

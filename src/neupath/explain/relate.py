@@ -69,6 +69,8 @@ class RelatedPath:
     """The number of distinct paths."""
     group: PathGroup
     """The node in the middle through which most of the score runs."""
+    steps: int
+    """The length of the meta-path: 1 where an edge joins the two nodes."""
 
     def to_dict(self) -> dict[str, object]:
         group = self.group.to_dict()
@@ -78,7 +80,7 @@ class RelatedPath:
 
 @dataclass(frozen=True, repr=False)
 class Related:
-    """The meta-paths that join two nodes, those first along which the target ranks highest."""
+    """The meta-paths that join two nodes: edges first, then the shorter ones, then those with the higher rank."""
 
     query: PathNode
     target: PathNode
@@ -108,8 +110,10 @@ class Related:
             number = f"{least.capitalize()}{_metapaths(self.joining)}"
             return f"{number} {'joins' if self.joining == 1 else 'join'} {a} and {b}."
         best = self.metapaths[0]
-        standing = "is the best" if best.rank == 1 else f"ranks {best.rank:,}"
         others = f", one of {least}{self.joining:,} meta-paths that join them" if self.joining > 1 else ""
+        if best.steps == 1:
+            return f"An edge joins {a} and {b} directly: {best.metapath}{others}."
+        standing = "is the best" if best.rank == 1 else f"ranks {best.rank:,}"
         return f"{b} {standing} of {_targets(best.targets)} of {a} along {best.metapath}{others}."
 
     @property
@@ -118,7 +122,8 @@ class Related:
         hidden = self.joining - self.unranked - len(self.metapaths)
         parts = []
         if hidden:
-            standing = f" along which {shortened(self.target.label)} ranks no higher" if self.metapaths else ""
+            label = shortened(self.target.label)
+            standing = f" that are longer or along which {label} ranks no higher" if self.metapaths else ""
             parts.append(f"{_metapaths(hidden)}{standing}")
         if self.unranked:
             parts.append(f"{_metapaths(self.unranked)} that the budget was not enough to rank")
@@ -181,10 +186,11 @@ def relate(
     limit: int = 20,
     budget: int | None = BUDGET,
 ) -> Related:
-    """Find the meta-paths that join two nodes, those first along which the target ranks highest for the query.
+    """Find the meta-paths that join two nodes: edges between them first, then shorter meta-paths before longer ones.
 
-    Each step of a meta-path follows one relation. Of equal ranks, the shorter meta-path comes first, then the one with
-    the higher score. The budget counts work, not time, so the result is the same on any machine.
+    Each step of a meta-path follows one relation. Of equally long ones, that comes first along which the target ranks
+    higher for the query, then the one with the higher score. The budget counts work, not time, so the result is the
+    same on any machine.
 
     Parameters
     ----------
@@ -530,7 +536,7 @@ class _MetaPathSearch:
                 for leg in prefix[path.middle :]:
                     vector = _product(self.hin, leg.reversed(), vector)
             self._place(path, _product(self.hin, path.legs[-1].reversed(), vector))
-        return sorted(chosen, key=lambda path: (path.rank, path.order))
+        return sorted(chosen, key=lambda path: (len(path.metapath), path.rank, path.order))
 
     def _affords_rank(self, path: _Candidate) -> bool:
         check_cancelled()
@@ -591,6 +597,7 @@ class _MetaPathSearch:
             percentile=100.0 * (path.targets - path.rank + 1) / path.targets,
             paths=path.paths,
             group=PathGroup(node, int(path.counts[0][row] * path.counts[1][row]), share * path.score, share),
+            steps=len(path.metapath),
         )
 
 

@@ -154,7 +154,7 @@ def explain_set(
     position = position_to_group_by(path, by)
     rows, weights = hin.rows(path.source, given.ids), np.array(given.weights)
     members = QuerySet(hin.nodes[path.source].ids_at(rows.tolist()), given.weights).checked()
-    y = hin.row(path.target, target)
+    y, degrees = hin.row(path.target, target), hin.degrees(path.node_types[position])
     walks = [walks_between(scorer, int(row), y) for row in rows]
     scores = scorer.set_scores(rows, weights)
     score, numerator = float(scores[y]), float(sum(c * each.total for c, each in zip(weights, walks, strict=True)))
@@ -173,7 +173,7 @@ def explain_set(
 
     explained, total, count = [], {}, {}  # type: ignore[var-annotated]
     for row, weight, own in zip(rows.tolist(), weights.tolist(), walks, strict=True):
-        grouped, factor = Grouped.of(own, position), weight * per_weight
+        grouped, factor = Grouped.of(own, position, degrees), weight * per_weight
         for order, at in enumerate(grouped.places.tolist()):
             node = int(own.rows[position][at])
             total[node] = total.get(node, 0.0) + float(grouped.shares[order]) * own.total * factor
@@ -186,7 +186,7 @@ def explain_set(
                 groups, len(grouped),
             )
         )  # fmt: skip
-    heaviest = sorted(total, key=lambda node: (-abs(total[node]), node))
+    heaviest = sorted(total, key=lambda node: (-abs(total[node]), degrees[node], node))
     groups = tuple(
         PathGroup(node_at(hin, path.node_types[position], node), count[node], total[node],
                   total[node] / score if score else 0.0)

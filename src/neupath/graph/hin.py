@@ -21,7 +21,7 @@ from scipy.sparse import coo_array, csr_array
 from neupath._runtime.disk_cache import DiskCache
 from neupath.errors import GraphError, MetaPathError, MissingExtraError, NodeError, QueryError, excerpt, listed
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
-from neupath.graph.name_search import search_types
+from neupath.graph.name_search import Match, search_types
 from neupath.graph.nodes import Id, Mask, NodeMatch, NodeRef, Nodes, Rows, in_lines, one_line
 
 Duplicates = Literal["count", "drop", "error"]
@@ -129,6 +129,7 @@ class HIN:
     edge_tables: Mapping[Relation, Edges] = field(default_factory=dict)
     disk_cache: DiskCache | None = field(default=None, repr=False)
     _transposes: dict[Relation, Csr] = field(default_factory=dict, repr=False)
+    _degrees: dict[str, Rows] = field(default_factory=dict, repr=False)
 
     @classmethod
     def build(
@@ -264,6 +265,24 @@ class HIN:
             if link.edge_filter is not None:
                 link.edge_filter.check(self.edge_records(link.relation))
 
+    def degrees(self, node_type: str) -> Rows:
+        """Count the edges of each node of a type, over all relations; shape (nodes,).
+
+        >>> from neupath.io import load
+        >>> load("toy").degrees("venue").tolist()
+        [56, 22, 2, 1]
+        """
+        if node_type not in self._degrees:
+            degrees = np.zeros(self.num_nodes(node_type), dtype=np.int64)
+            for relation in self.schema.relations:
+                if relation.source == node_type:
+                    degrees += np.diff(self.matrices[relation].indptr)
+                if relation.target == node_type and (relation.directed or relation.source != node_type):
+                    degrees += np.bincount(self.matrices[relation].indices, minlength=len(degrees))
+            degrees.flags.writeable = False
+            self._degrees[node_type] = degrees
+        return self._degrees[node_type]
+
     def edge_records(self, relation: Relation) -> "EdgeRecords":
         """Return the edges of a relation with what conditions on them can be about."""
         table = self.edge_tables.get(relation)
@@ -348,7 +367,8 @@ class HIN:
         """Find the k nodes whose name or id matches a text best, over all types, whatever its case and accents.
 
         First those that equal the text, then those that begin with it, that contain it and, where these are few, those
-        that are spelled like it.
+        that are spelled like it. Of those that match equally well, such as nodes of one name, the one with more edges
+        comes first.
 
         Parameters
         ----------
@@ -366,8 +386,13 @@ class HIN:
         if k < 1:
             raise QueryError(f"‹k› is {k}; find at least 1 node", parameter="k")
         types = self.nodes if node_type is None else [self.schema.node_type(node_type)]
-        _, found = search_types({name: [self.nodes[name].name_search] for name in types}, text, k)
-        return [self.nodes[name].matched(row, match) for name, row, match in found]
+        _, found = search_types({name: [self.nodes[name].name_search] for name in types}, text, k, degrees=self.degrees)
+        return [self.matched(name, row, match) for name, row, match in found]
+
+    def matched(self, node_type: str, row: int, match: Match) -> NodeMatch:
+        """Describe a node that matches a text."""
+        nodes = self.nodes[node_type]
+        return NodeMatch(node_type, nodes.id(row), nodes.name(row), match, int(self.degrees(node_type)[row]))
 
     def to_networkx(self) -> "nx.MultiDiGraph[Any]":
         """Return the graph as a NetworkX graph with (type, id) as nodes, and names and attributes as their data."""

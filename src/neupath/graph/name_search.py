@@ -5,7 +5,7 @@ take some milliseconds per 100,000 names.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -103,11 +103,19 @@ class Matches:
         """Return the same matches with higher row numbers."""
         return Matches(self.keys + by)
 
-    def best(self, count: int, offset: int = 0) -> list[tuple[int, Match]]:
-        """Return some rows and how they match, the best first."""
+    def best(
+        self, count: int, offset: int = 0, degrees: Callable[[Ints], Ints] | None = None
+    ) -> list[tuple[int, Match]]:
+        """Return some rows and how they match, the best first; of equally good ones, those of higher degrees."""
         end = min(offset + count, len(self))
-        keys = self.keys if end == len(self) else np.partition(self.keys, end)[:end]
-        page = np.sort(keys)[offset:]
+        if degrees is None or not end:
+            keys = self.keys if end == len(self) else np.partition(self.keys, end)[:end]
+            page = np.sort(keys)[offset:]
+        else:
+            ranks = self.keys >> _ROW_BITS
+            near = Matches(self.keys[ranks <= np.partition(ranks, end - 1)[end - 1]])
+            order = np.lexsort((near.keys, -degrees(near.rows), near.keys >> _ROW_BITS))
+            page = near.keys[order[offset:end]]
         kinds = page >> (_PLACE_BITS + _LENGTH_BITS + _ROW_BITS)
         names = get_args(Match)
         return [(row, names[kind]) for row, kind in zip(Matches(page).rows.tolist(), kinds.tolist(), strict=True)]
@@ -141,13 +149,29 @@ def search_names(parts: "Sequence[NameSearch]", text: str) -> Matches:
 
 
 def search_types(
-    types: "Mapping[str, Sequence[NameSearch]]", text: str, count: int, offset: int = 0
+    types: "Mapping[str, Sequence[NameSearch]]",
+    text: str,
+    count: int,
+    offset: int = 0,
+    *,
+    degrees: Callable[[str], Ints],
 ) -> tuple[int, list[tuple[str, int, Match]]]:
-    """Search node types, each in one list or several; return how many nodes match, and the best with type and row."""
+    """Search node types, each in one list or several; return how many nodes match, and the best with type and row.
+
+    `degrees` returns those of the nodes of a type: of equally good matches, those with more edges come first.
+    """
     starts = [0, *accumulate(sum(map(len, parts)) for parts in types.values())]
     matches = search_names([part for parts in types.values() for part in parts], text)
     names, found = list(types), []
-    for row, match in matches.best(count, offset):
+
+    def degrees_of(rows: Ints) -> Ints:
+        kinds, of_rows = np.searchsorted(starts, rows, side="right") - 1, np.zeros(len(rows), dtype=np.int64)
+        for kind in np.unique(kinds).tolist():
+            own = kinds == kind
+            of_rows[own] = degrees(names[kind])[rows[own] - starts[kind]]
+        return of_rows
+
+    for row, match in matches.best(count, offset, degrees_of if text.strip() else None):
         at = bisect_right(starts, row) - 1
         found.append((names[at], row - starts[at], match))
     return len(matches), found

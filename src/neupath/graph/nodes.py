@@ -50,6 +50,8 @@ class NodeMatch:
     id: Id
     name: str | None
     match: Match
+    degree: int
+    """How many edges it has."""
 
     def to_dict(self) -> dict[str, object]:
         return dict(vars(self))
@@ -231,10 +233,16 @@ class Nodes:
 
     def also_named(self, query: NodeRef, row: int) -> list[int]:
         """Return the other nodes whose name is the id by which a query was found."""
-        if self.names is None or not isinstance(query, str | int) or str(self.id(row)) != str(query):
+        if not isinstance(query, str | int) or str(self.id(row)) != str(query):
             return []
-        same = np.flatnonzero(pc.fill_null(pc.equal(self.names, str(query)), False))
-        return [int(other) for other in same if other != row]
+        return [other for other in self.named(str(query)) if other != row]
+
+    def named(self, name: str) -> list[int]:
+        """Return the rows of all nodes of this name, as it is written."""
+        if self.names is None:
+            return []
+        rows: list[int] = np.flatnonzero(pc.fill_null(pc.equal(self.names, name), False)).tolist()
+        return rows
 
     def describe(self, row: int) -> str:
         """Show a node by id and name, with its attributes to tell it from others of the same name."""
@@ -262,16 +270,11 @@ class Nodes:
         """Finds nodes by a text that is part of their name or id, or spelled like it."""
         return NameSearch(self.ids, self.names)
 
-    def matched(self, row: int, match: Match) -> NodeMatch:
-        return NodeMatch(self.node_type, self.id(row), self.name(row), match)
-
     def _find_by_name(self, query: str, exact: bool) -> int:
         row = self.look_up(query)
         if row is not None:
             return row
-        same = [] if self.names is None else pc.fill_null(pc.equal(self.names, query), False)
-        rows: list[int] = np.flatnonzero(same).tolist()
-        called = "named"
+        rows, called = self.named(query), "named"
         if not rows and not exact:
             rows, called = self.name_search.equal(query).tolist(), "called, but for case and accents,"
         if len(rows) == 1:
@@ -335,7 +338,7 @@ class Nodes:
 def id_of(node: NodeRef) -> Id:
     """Return the id of a hit or a match, and an id as it is.
 
-    >>> id_of(NodeMatch("movie", "m1", "Heat", "name")), id_of("m1")
+    >>> id_of(NodeMatch("movie", "m1", "Heat", "exact", 3)), id_of("m1")
     ('m1', 'm1')
     """
     return node.id if not isinstance(node, str | int) and isinstance(node, HasId) else node

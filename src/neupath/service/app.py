@@ -29,7 +29,7 @@ from neupath.service.fast_path import SEARCH, search_light
 from neupath.service.graph_registry import GraphHandle, GraphRegistry, StoreHandle
 from neupath.service.handlers import JSON
 from neupath.service.job_process import MODEL
-from neupath.service.jobs import Job, Jobs, check_job, last_event, stream_events
+from neupath.service.jobs import Job, Jobs, check_job, job_title, last_event, stream_events
 from neupath.service.limits import Limits, WorkerThreads
 from neupath.service.middleware import GuardMiddleware, Metrics, Sample, metric
 from neupath.service.schemas import (
@@ -112,7 +112,7 @@ def make_service(
 
     def serve_model(job: Job) -> None:
         if (job.folder / MODEL).is_dir():
-            registry.add_model(job.id, job.folder / MODEL, [job.graph])
+            registry.add_model(job.id, job.folder / MODEL, [job.graph], {"title": job.title, "created": job.created})
 
     jobs = Jobs(state, bounds, serve_model, lambda job: registry.drop_model(job.id))
     for job in jobs.jobs.values():
@@ -315,7 +315,7 @@ def _add_explanations(app: FastAPI, service: Service) -> None:
         responses=example_responses("relate"),
     )  # fmt: skip
     async def relate(graph: str, http: Request) -> Response:
-        """Show every meta-path that joins two nodes, those first along which the target ranks highest."""
+        """Show every meta-path that joins two nodes: edges first, then by length, then by the rank of the target."""
         request = read_query(schemas.RelateRequest, http.scope["query_string"])
         work = partial(handlers.relate_nodes, registry, graph, request)
         return json_response(await workers.run_or_advise("lower max_steps", work))
@@ -336,7 +336,8 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
         """Start long work in a process of its own: infer, join, train, whatif or significance; 429 if too many wait."""
         jobs.check_room()
         handle, model = await service.workers.run(check_job, service.registry, request)
-        job = jobs.start(request.kind, handle.name, handle.hin, request.model_dump_json(), model)
+        title = await service.workers.run(job_title, handle.hin, request)
+        job = jobs.start(request.kind, handle.name, handle.hin, request.model_dump_json(), model, title)
         return json_response(job.to_dict(), 202)
 
     @app.get("/api/jobs", tags=["jobs"], responses=example_responses("jobs"))

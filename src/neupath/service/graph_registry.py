@@ -114,8 +114,9 @@ class GraphHandle:
             raise QueryError(f"limit is {request.limit}; this service lists at most {limits.page} nodes at a time")
         chosen = None if request.node_type is None else self.hin.schema.node_type(request.node_type)
         parts = {kind: names.searches for kind, names in self.names.items() if chosen in (None, kind)}
-        total, page = search_types(parts, request.text, request.limit, request.offset)
-        matches = [self.hin.nodes[kind].matched(row, match).to_dict() for kind, row, match in page]
+        degrees = self.hin.degrees
+        total, page = search_types(parts, request.text, request.limit, request.offset, degrees=degrees)
+        matches = [self.hin.matched(kind, row, match).to_dict() for kind, row, match in page]
         return {"node_type": chosen, "total": total, "offset": request.offset, "nodes": matches}
 
     def to_dict(self) -> dict[str, object]:
@@ -336,8 +337,13 @@ class GraphRegistry:
 
         return self._get(key, bind)
 
-    def add_model(self, name: str, folder: Path, graphs: list[str] | None = None) -> None:
-        """Bind a saved model to every graph that it fits, of those given; refuse one that fits none."""
+    def add_model(
+        self, name: str, folder: Path, graphs: list[str] | None = None, origin: Mapping[str, object] | None = None
+    ) -> None:
+        """Bind a saved model to every graph that it fits, of those given; refuse one that fits none.
+
+        `origin` is the title of a model that a job of the service has made, and when.
+        """
         read_saved(folder)
         bound, reasons = {}, []
         for handle in map(self.graph, self.graphs if graphs is None else graphs):
@@ -347,7 +353,7 @@ class GraphRegistry:
                 reasons.append(str(error))
         if not bound:
             raise QueryError(f"the model {name!r} fits no graph that is served: {listed(reasons, 1)}")
-        self.models[name] = SavedModel(folder, list(bound), _describe(name, bound))
+        self.models[name] = SavedModel(folder, list(bound), _describe(name, bound) | dict(origin or {}))
         for graph, fitted in bound.items():
             self.cache.put(_model_key(graph, name), fitted)
 
@@ -381,7 +387,8 @@ def _describe(name: str, bound: dict[str, FittedScorer]) -> dict[str, object]:
     shows_paths = hasattr(scorer, "attention_paths") or hasattr(scorer, "soft_metapaths")
     explains = shows_paths or isinstance(scorer, Combination | PathMeasure)
     return {
-        "name": name, "graphs": list(bound), "measure": scorer.name, "exact": scorer.exact,
+        "name": name, "title": name, "created": None, "graphs": list(bound), "measure": scorer.name,
+        "exact": scorer.exact,
         "source_type": scorer.source_type, "target_type": scorer.target_type, "metapath": scorer.metapath_text,
         "explains": explains,
     }  # fmt: skip

@@ -264,11 +264,24 @@ def describe_node(handle: GraphHandle, request: schemas.NodeRequestedById) -> di
 
 
 def look_up_nodes(handle: GraphHandle, request: schemas.NodesLookup) -> dict[str, object]:
-    """Find each of many nodes of a type by its id or its name; None for one that is not there or is ambiguous."""
-    node_type = handle.hin.schema.node_type(request.node_type)
-    rows = [_row_or_none(handle.hin, node_type, node_id) for node_id in request.ids]
-    nodes = [None if row is None else _describe_row(handle.hin, node_type, row) for row in rows]
-    return {"node_type": node_type, "nodes": nodes}
+    """Find each of many nodes of a type by its id or its name; None for one that is not there or is ambiguous.
+
+    `ambiguous` lists the nodes of each name that several bear, those with more edges first.
+    """
+    hin, node_type = handle.hin, handle.hin.schema.node_type(request.node_type)
+    rows = [_row_or_none(hin, node_type, node_id) for node_id in request.ids]
+    nodes = [None if row is None else _describe_row(hin, node_type, row) for row in rows]
+    missing = dict.fromkeys(str(node_id) for node_id, row in zip(request.ids, rows, strict=True) if row is None)
+    ambiguous = {name: _homonyms(hin, node_type, name) for name in missing}
+    return {
+        "node_type": node_type, "nodes": nodes, "ambiguous": {name: same for name, same in ambiguous.items() if same}
+    }  # fmt: skip
+
+
+def _homonyms(hin: HIN, node_type: str, name: str) -> list[dict[str, object]]:
+    degrees = hin.degrees(node_type)
+    rows = sorted(hin.nodes[node_type].named(name), key=lambda row: (-degrees[row], row))
+    return [_describe_row(hin, node_type, row) | {"degree": int(degrees[row])} for row in rows]
 
 
 def _row_or_none(hin: HIN, node_type: str, node_id: Id) -> int | None:
@@ -294,10 +307,8 @@ def _plain(value: object) -> object:
 def find_hubs(handle: GraphHandle, limit: int) -> dict[str, object]:
     """List the nodes of each type with the most edges, to start from."""
     hubs = []
-    for node_type, nodes in handle.hin.nodes.items():
-        degrees = np.zeros(len(nodes), dtype=np.int64)
-        for link in handle.hin.schema.links_from(node_type):
-            degrees += np.diff(handle.hin.matrix(link).indptr)
+    for node_type in handle.hin.nodes:
+        degrees = handle.hin.degrees(node_type)
         best = np.argsort(-degrees, kind="stable")[:limit]
         hubs += [
             node_at(handle.hin, node_type, int(row)).to_dict() | {"degree": int(degrees[row])}

@@ -212,7 +212,8 @@ def _significance(spec: JobSpec, request: SignificanceJobRequest, reporter: Repo
         reporter.progress(done, total or 0)
 
     scorer = make_scorer(spec.hin, metapath=request.metapath, measure=request.measure)
-    results = scorer.top_k(list(request.queries), request.k)
+    unless = [spec.hin.metapath(text) for text in request.unless]
+    results = scorer.top_k(list(request.queries), request.k, where=request.where, unless=unless)
     found = significance(scorer, results, permutations=request.permutations, seed=request.seed, progress=progress)
     content = []
     for hits, each in zip(results, found, strict=True):

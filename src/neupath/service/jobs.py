@@ -7,7 +7,7 @@ import logging
 import shutil
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from multiprocessing.connection import Connection
@@ -66,6 +66,8 @@ class Job:
     graph: str
     folder: Path
     created: float
+    title: str = ""
+    """What it is about in words, such as "auto on 120 pairs of movie"."""
     state: State = "waiting"
     started: float | None = None
     ended: float | None = None
@@ -86,7 +88,8 @@ class Job:
 
     def to_dict(self) -> dict[str, object]:
         return {
-            "id": self.id, "kind": self.kind, "graph": self.graph, "state": self.state, "created": self.created,
+            "id": self.id, "kind": self.kind, "title": self.title, "graph": self.graph, "state": self.state,
+            "created": self.created,
             "started": self.started, "ended": self.ended, "progress": self.progress, "summary": self.summary,
             "error": self.error,
         }  # fmt: skip
@@ -210,24 +213,57 @@ def check_job(registry: GraphRegistry, request: JobRequest) -> tuple[GraphHandle
     return handle, None
 
 
+def job_title(hin: HIN, request: JobRequest) -> str:
+    """Say in a few words what a job is about; the request was checked.
+
+    >>> from neupath import load
+    >>> job_title(load("toy"), JoinJobRequest(kind="join", graph="toy", metapath="APVPA"))
+    'all nodes by pathsim along APVPA'
+    """
+    if isinstance(request, JoinJobRequest):
+        along = f"{request.measure} along {request.metapath}"
+        parts = "a combination" if request.combination is not None else along
+        return f"all nodes by {parts if request.model is None else f'the model {request.model}'}"
+    if isinstance(request, InferJobRequest):
+        return f"meta-paths from {_pairs_of(request)}"
+    if isinstance(request, TrainJobRequest):
+        learned_from = _pairs_of(request) if request.pairs else f"{request.measure} along {request.metapath}"
+        return f"{request.chosen_architecture} on {learned_from}"
+    path = hin.metapath(str(request.metapath))
+    if isinstance(request, WhatIfJobRequest):
+        ends = ((path.source, request.query), (path.target, request.target))
+        return " and ".join(hin.nodes[kind].label(hin.row(kind, node_id)) for kind, node_id in ends)
+    labels = [hin.nodes[path.source].label(hin.row(path.source, node_id)) for node_id in request.queries]
+    return f"hits of {listed(labels, 3)}"
+
+
+def _pairs_of(request: InferJobRequest | TrainJobRequest) -> str:
+    pairs = request.pairs or []
+    types = dict.fromkeys(filter(None, (request.node_type, request.query_type, request.target_type)))
+    return f"{len(pairs):,} pair{'s' * (len(pairs) != 1)}{' of ' * bool(types)}{' and '.join(types)}"
+
+
 def _check_join(registry: GraphRegistry, handle: GraphHandle, request: JoinJobRequest) -> Path | None:
     if request.k is not None:
         registry.limits.check_k(request.k)
-    hin, limits = handle.hin, registry.limits
-    for text in request.unless:
-        limits.check_text("the meta-path", text)
-        limits.check_metapath(hin.metapath(text))
+    _check_unless(registry.limits, handle.hin, request.unless)
     if request.combination is not None:
         if request.metapath is not None or request.given_measure is not None or request.model is not None:
             raise QueryError("a combination has its own meta-paths and measures; leave out metapath, measure and model")
         registry.combination(handle.name, [part.to_part() for part in request.combination])
         return None
     if request.model is None:
-        _check_measure(limits, handle, request)
+        _check_measure(registry.limits, handle, request)
         return None
     check_model_alone(metapath=request.metapath, measure=request.given_measure, **request.refinement)
     registry.model(handle.name, request.model)
     return registry.models[request.model].folder
+
+
+def _check_unless(limits: Limits, hin: HIN, unless: Sequence[str]) -> None:
+    for text in unless:
+        limits.check_text("the meta-path", text)
+        limits.check_metapath(hin.metapath(text))
 
 
 def _check_what_if(limits: Limits, handle: GraphHandle, request: WhatIfJobRequest) -> None:
@@ -248,6 +284,9 @@ def _check_significance(limits: Limits, handle: GraphHandle, request: Significan
             f"permutations)"
         )
     metapath = _check_measure(limits, handle, request)
+    _check_unless(limits, handle.hin, request.unless)
+    for condition in request.where:
+        handle.hin.nodes[metapath.target].where(condition)
     handle.hin.rows(metapath.source, request.queries)
     if request.stability_by is not None:
         if request.stability:
@@ -356,7 +395,7 @@ class Jobs:
             message = f"{len(self._queue)} jobs are waiting already; try again when one is done"
             raise RequestError(429, message, Retry_After="10")
 
-    def start(self, kind: str, graph: str, hin: HIN, request: str, model: Path | None = None) -> Job:
+    def start(self, kind: str, graph: str, hin: HIN, request: str, model: Path | None = None, title: str = "") -> Job:
         """Put a job into the queue; `request` is JSON, and `model` the folder of a model that it uses."""
         self.check_room()
         job_id = uuid4().hex[:12]
@@ -366,7 +405,7 @@ class Jobs:
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise WriteError(f"the service cannot keep another job: {reason}") from error
-        job = self.jobs[job_id] = Job(job_id, kind, graph, folder, time.time())
+        job = self.jobs[job_id] = Job(job_id, kind, graph, folder, time.time(), title)
         job.set_state("waiting")
         self._queue.append(_Task(job, JobSpec(hin, request, folder, model, self._limits)))
         self._remove_oldest()

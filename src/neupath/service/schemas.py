@@ -512,6 +512,8 @@ class SignificanceJobRequest(RequestModel):
     queries: list[Id] = Field(min_length=1)
     metapath: Text | None = None
     measure: Text = "pathsim"
+    where: list[Text] = Field(default_factory=list, description="Conditions on targets.")
+    unless: list[Text] = Field(default_factory=list, description="Leave out targets that these meta-paths relate.")
     k: int = Field(10, ge=1, le=2**31)
     permutations: int = Field(PERMUTATIONS, ge=1, le=2**31, description="How many permuted graphs.")
     stability: bool = Field(False, description="Also find where ranks stay when a tenth of the edges is missing.")

@@ -192,6 +192,7 @@ function NodeOption({ node, types }) {
     <>
       <bdi class="name">{shown(labelOf(node), 80)}</bdi>
       {isNamed(node) && <bdi class="id">{shown(node.id, 60)}</bdi>}
+      <span class="quiet">{count(node.degree, "edge")}</span>
       {node.match === "spelling" && <span class="quiet">similar spelling</span>}
       <TypeChip type={node.node_type} types={types} />
     </>

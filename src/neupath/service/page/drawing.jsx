@@ -61,20 +61,23 @@ export function SpotLabel({ spot, y, width, most, isCentre = false }) {
 /** Merge paths into spots (a node at a position) and lines between spots, with their shares. */
 function layersOf(paths) {
   const [spots, lines] = [new Map(), new Map()];
+  const depth = Math.max(0, ...paths.map((path) => path.nodes.length));
   paths.forEach((path, index) => {
-    const keys = path.nodes.map((node, position) => `${position} ${typeof node.id} ${node.id}`);
-    path.nodes.forEach((node, position) => {
-      const spot = spots.get(keys[position]) ?? { key: keys[position], node, position, share: 0, paths: new Set() };
+    const columnOf = (step) => (step === path.nodes.length - 1 ? depth - 1 : step); // short paths, too, end at the target
+    const keys = path.nodes.map((node, step) => `${columnOf(step)} ${node.node_type} ${typeof node.id} ${node.id}`);
+    path.nodes.forEach((node, step) => {
+      const position = columnOf(step);
+      const spot = spots.get(keys[step]) ?? { key: keys[step], node, position, share: 0, paths: new Set() };
       spot.share += path.share;
       spot.paths.add(index);
-      spots.set(keys[position], spot);
-      if (position === 0) return;
-      const key = `${keys[position - 1]}\n${keys[position]}`;
+      spots.set(keys[step], spot);
+      if (step === 0) return;
+      const key = `${keys[step - 1]}\n${keys[step]}`;
       const line = lines.get(key) ?? {
         key,
-        from: spots.get(keys[position - 1]),
+        from: spots.get(keys[step - 1]),
         to: spot,
-        link: path.links[position - 1],
+        link: path.links[step - 1],
         share: 0,
         paths: new Set(),
       };
@@ -83,7 +86,6 @@ function layersOf(paths) {
       lines.set(key, line);
     });
   });
-  const depth = paths[0]?.nodes.length ?? 0;
   const columns = Array.from({ length: depth }, (_, position) =>
     [...spots.values()].filter((spot) => spot.position === position),
   );
@@ -127,7 +129,7 @@ const lineText = (line, total) =>
   `${isolated(labelOf(line.from.node), 60)} ${line.link} ${isolated(labelOf(line.to.node), 60)}: ${detail(line, total)}`;
 
 /** The picture of some paths; `types` are all types of the graph, for colours, and `total` is the score. */
-export function PathPicture({ paths, types, total, room, name }) {
+export function PathPicture({ paths, types, total, room, name, note = "" }) {
   const drawn = useMemo(() => place(paths, room), [paths, room]);
   const [pointed, point] = useState(null);
   const [tabKey, setTabKey] = useState(null);
@@ -166,7 +168,10 @@ export function PathPicture({ paths, types, total, room, name }) {
         >
           {columns.map((column, position) => (
             <text key={position} class="heading" x={columnWidth * (position + 0.5)} y={20}>
-              {shown(column[0].node.node_type, Math.floor(columnWidth / LETTER))}
+              {shown(
+                [...new Set(column.map((spot) => spot.node.node_type))].join(", "),
+                Math.floor(columnWidth / LETTER),
+              )}
             </text>
           ))}
           {lines.map((line) => (
@@ -201,7 +206,7 @@ export function PathPicture({ paths, types, total, room, name }) {
             ? pointed.from
               ? lineText(pointed, total)
               : spotText(pointed, total)
-            : "Point at a node or a line, or use Tab and the arrow keys; choose a node to go there."}
+            : note + "Point at a node or a line, or use Tab and the arrow keys; choose a node to go there."}
         </span>
         <button type="button" class="save-svg" onClick={save}>
           SVG

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { NodeBox } from "./box.jsx";
-import { refreshServed } from "./graphs.js";
+import { infer, inferBody, refreshServed, search } from "./graphs.js";
 import { JobRun } from "./jobs.jsx";
 import { graphPath, post, useAnswer } from "./requests.js";
 import { atNode, change, linkTo } from "./store.js";
@@ -12,6 +12,7 @@ import {
   Bar,
   capital,
   count,
+  homonymWords,
   isolated,
   labelOf,
   NodeName,
@@ -24,7 +25,6 @@ import {
 const ENOUGH = 3;
 const MAX_ROWS = 200;
 const MAX_PAIRS = 500;
-const SUGGESTED = 20;
 
 // ---- Marks ----------------------------------------------------------------------------------------
 const keyOf = ([query, target]) => JSON.stringify([String(query), String(target)]);
@@ -55,35 +55,51 @@ export function markHit(state, type, hit, value) {
   );
 }
 
-function inferBody(type, pairs, suggest) {
-  return { pairs: pairs.map(([query, target, value]) => ({ query, target, score: value })), node_type: type, suggest };
-}
-
 const mixOf = (result) =>
   result.metapaths.map(({ metapath, weight }) => ({ measure: result.measure, metapath, weight }));
 
-/** What the marks are, and the button that ranks by them; above the hits. */
-export function MarksBar({ state, type, node }) {
-  const [run, setRun] = useState({ isRunning: false, error: null });
-  const controller = useRef(null);
+/** The marked hits among the first k, of one mark; and how well the list fits the marks: similar ones early, others not. */
+function fitOf(hits, marks, k) {
+  const listed = hits.slice(0, k).flatMap((hit, place) => {
+    const value = marks.get(String(hit.id));
+    return value === undefined ? [] : [{ isGood: value >= 0.5, gain: 1 / Math.log2(place + 2) }];
+  });
+  const fit = listed.reduce((sum, { isGood, gain }) => sum + (isGood ? gain : -gain), 0);
+  return { fit, good: listed.filter((one) => one.isGood).length, bad: listed.filter((one) => !one.isGood).length };
+}
+
+const NOT_RUNNING = { isRunning: false, error: null, kept: null };
+
+/** What the marks are, how well they are explained, and the button that ranks by them; above the hits. */
+export function MarksBar({ state, type, node, hits }) {
+  const [run, setRun] = useState(NOT_RUNNING);
+  const latest = useRef(null);
   const pairs = pairsOf(state, type);
-  useEffect(() => () => controller.current?.abort(), [state.graph, type, JSON.stringify(pairs)]);
+  const subject = JSON.stringify([state.graph, type, state.query, state.mix, state.k, pairs]);
+  latest.current = subject;
+  useEffect(() => setRun(NOT_RUNNING), [subject]);
+  const { data: result } = useAnswer(
+    state.mix && pairs.length >= ENOUGH && pairs.length <= MAX_PAIRS ? ["marks", state.graph, type, pairs] : null,
+    () => infer(state.graph, type, pairs),
+  );
   if (!pairs.length && !state.mix) return null;
+  const rankBy = (mix) => change({ mix, model: null, target: null, group: null, by: null });
   const rerank = async () => {
-    controller.current = new AbortController();
-    setRun({ isRunning: true, error: null });
+    setRun({ ...NOT_RUNNING, isRunning: true });
     try {
-      const result = await post(
-        graphPath(state.graph, "/infer"),
-        { ...inferBody(type, pairs, 0), max_length: 4 },
-        controller.current.signal,
-      );
-      setRun({ isRunning: false, error: null });
-      change({ mix: mixOf(result), model: null, target: null, group: null, by: null });
+      const answer = await infer(state.graph, type, pairs);
+      const mix = mixOf(answer);
+      const marks = marksOf(state, type);
+      const next = hits && marks.size ? (await search(state.graph, { mix }, { ...state, type })).hits : null;
+      if (latest.current !== subject) return;
+      const [old, found] = next ? [fitOf(hits, marks, state.k), fitOf(next, marks, state.k)] : [null, null];
+      if (found && old.fit > found.fit + 1e-9) setRun({ ...NOT_RUNNING, kept: { mix, old, found, answer } });
+      else rankBy(mix);
     } catch (error) {
-      setRun({ isRunning: false, error: error.name === "AbortError" ? null : error });
+      if (latest.current === subject) setRun({ ...NOT_RUNNING, error });
     }
   };
+  const { kept } = run;
   const good = pairs.filter(([, , value]) => value >= 0.5).length;
   const missing = ENOUGH - pairs.length;
   return (
@@ -93,6 +109,20 @@ export function MarksBar({ state, type, node }) {
         {missing > 0 && <span class="quiet"> · mark {count(missing)} more to rank by your examples</span>}
         {state.mix && <span class="quiet"> · ranked by your examples</span>}
       </p>
+      {result && JSON.stringify(mixOf(result)) === JSON.stringify(state.mix) && (
+        <p class="quiet" id="marks-verdict">
+          {verdictWords(result, pairs)}
+        </p>
+      )}
+      {kept && (
+        <p id="marks-kept" role="status">
+          This list stays, since it fits your marks better: {keptWords(kept.old, state.k)} in it, and{" "}
+          {keptWords(kept.found, state.k)} if your examples ranked it. {verdictWords(kept.answer, pairs)}{" "}
+          <button type="button" id="rank-anyway" onClick={() => rankBy(kept.mix)}>
+            Rank by them anyway
+          </button>
+        </p>
+      )}
       <div class="row wrap">
         {missing <= 0 && (
           <button type="button" class="main" id="rerank" disabled={run.isRunning} onClick={rerank}>
@@ -122,6 +152,8 @@ export function MarksBar({ state, type, node }) {
     </div>
   );
 }
+
+const keptWords = ({ good, bad }, k) => `${count(good)} similar and ${count(bad)} not similar among the best ${k}`;
 
 // ---- The page of examples -------------------------------------------------------------------------
 export function ExamplesPage({ state, schema, types }) {
@@ -319,17 +351,20 @@ function readLines(text) {
 async function preview(graph, type, text, signal) {
   const lines = readLines(text);
   const ids = [...new Set(lines.flatMap(({ readings }) => readings.flat()))];
-  const nodes = new Map();
+  const [nodes, ambiguous] = [new Map(), new Map()];
   for (let start = 0; start < ids.length; start += 1000) {
     const part = ids.slice(start, start + 1000);
     const answer = await post(graphPath(graph, "/nodes"), { node_type: type, ids: part }, signal);
     part.forEach((id, place) => nodes.set(id, answer.nodes[place]));
+    for (const [name, same] of Object.entries(answer.ambiguous)) ambiguous.set(name, same);
   }
   return lines.map(({ line, value, readings }) => {
     const [found] = readings.filter(([a, b]) => nodes.get(a) && nodes.get(b));
     if (found) return { line, pair: [nodes.get(found[0]), nodes.get(found[1]), value] };
-    const missing = [...new Set((readings[0] ?? []).filter((name) => !nodes.get(name)))];
-    return { line, pair: null, missing, isPair: readings.length > 0 };
+    const unknown = [...new Set((readings[0] ?? []).filter((name) => !nodes.get(name)))];
+    const missing = unknown.filter((name) => !ambiguous.has(name));
+    const several = unknown.filter((name) => ambiguous.has(name)).map((name) => [name, ambiguous.get(name)]);
+    return { line, pair: null, missing, several, isPair: readings.length > 0 };
   });
 }
 
@@ -390,9 +425,10 @@ function PastePairs({ state, type }) {
             <ul class="quiet">
               {bad.slice(0, 8).map((row, place) => (
                 <li key={place}>
-                  {row.isPair
-                    ? `No ${type} is called ${row.missing.map((name) => `“${shown(name, 40)}”`).join(" or ")}.`
-                    : `“${shown(row.line, 60)}” is no pair.`}
+                  {!row.isPair && `“${shown(row.line, 60)}” is no pair.`}
+                  {row.missing?.length > 0 &&
+                    `No ${type} is called ${row.missing.map((name) => `“${shown(name, 40)}”`).join(" or ")}. `}
+                  {row.several?.map(([name, same]) => homonymWords(name, same, type)).join(" ")}
                 </li>
               ))}
               {bad.length > 8 && <li>and {count(bad.length - 8)} more</li>}
@@ -422,11 +458,11 @@ function Inferred({ state, type, pairs }) {
   const key = JSON.stringify([state.graph, type, pairs]);
   const { data, error, isLoading, isStale } = useAnswer(
     pairs.length && !isMany ? ["infer", state.graph, type, pairs, skipped] : null,
-    (signal) => post(graphPath(state.graph, "/infer"), { ...inferBody(type, pairs, SUGGESTED), skip: skipped }, signal),
+    () => infer(state.graph, type, pairs, skipped),
     `${state.graph} ${type}`,
   );
   const result = fromJob.key === key ? fromJob.result : data;
-  const job = { kind: "infer", graph: state.graph, ...inferBody(type, pairs, SUGGESTED) };
+  const job = { kind: "infer", graph: state.graph, ...inferBody(type, pairs) };
   if (!pairs.length) return <p class="empty">The meta-paths that explain your pairs appear here.</p>;
   return (
     <div id="inferred" aria-busy={isLoading} class={isStale ? "stale" : ""}>
@@ -459,7 +495,7 @@ const BUDGETS = { "": "as long as needed, up to 10 minutes", 60: "1 minute", 300
 /** Train a model on pairs, as a job of the service, and search by it. */
 function TrainModel({ state, type, pairs }) {
   const [budget, setBudget] = useState("");
-  const { pairs: labels, node_type } = inferBody(type, pairs, 0);
+  const { pairs: labels, node_type } = inferBody(type, pairs);
   const request = { kind: "train", graph: state.graph, pairs: labels, node_type, budget: Number(budget) || null };
   return (
     <div class="train">
@@ -560,12 +596,15 @@ function Result({ result, state, type, pairs, skip }) {
 /** Say without statistics how well a result explains the pairs. */
 function verdictWords(result, pairs) {
   const fit = result.auc ?? result.r2 ?? 0;
+  const isTested = (result.held_out_auc ?? result.held_out_r2 ?? null) !== null;
   const words =
-    fit > 0.95
-      ? "explains your examples"
-      : fit > 0.7
-        ? "explains your examples in part"
-        : "hardly explains your examples";
+    isTested && !result.explains && fit > 0.7
+      ? "fits your examples, but does not foretell those that are held out: mark more before you rely on it"
+      : fit > 0.95
+        ? "explains your examples"
+        : fit > 0.7
+          ? "explains your examples in part"
+          : "hardly explains your examples";
   const few = pairs.length < 6 ? " With so few, others may do so too: mark more to be sure." : "";
   return `${result.metapaths.length === 1 ? "One meta-path" : "A mixture of meta-paths"} ${words}.${few}`;
 }

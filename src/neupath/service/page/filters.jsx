@@ -13,7 +13,7 @@ const MOST_VALUES = 8;
 /** Conditions on hits: those that apply, facets by attribute of the hits, and the histogram of scores. */
 export function Filters({ state, side, schema, types, targetType, children }) {
   const active = state.where.length + state.unless.length;
-  const [isOpen, setOpen] = useState(active > 0);
+  const [isOpen, setOpen] = useState(active > 0 || state.chance);
   const attributes = schema?.node_types.find((type) => type.node_type === targetType)?.attributes ?? [];
   const hits = side.data?.hits ?? [];
   if (!hits.length && !active) return null;

@@ -1,6 +1,6 @@
 // The ranked list of hits: ties together, marks that stay lit, and moves when the meaning changes.
 
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Bar, count, isNamed, isolated, labelOf, score, shown } from "./words.jsx";
 
 const MOVE = { duration: 420, easing: "cubic-bezier(.2,.7,.2,1)" };
@@ -51,7 +51,13 @@ function useAnimation(list, hits, before) {
  */
 export function HitList({ side, label, hits, k, chosen, before, marks, choose, mark, add, other, evidence }) {
   const list = useRef(null);
-  const ranked = withTies(hits).slice(0, k);
+  const [whole, setWhole] = useState(null); // the hits whose last tie is shown whole
+  const all = withTies(hits).slice(0, k);
+  const [last] = all.slice(-1);
+  // where more tie at the end than a list has rows, which of them it shows says nothing: a few do
+  const hidden =
+    whole !== hits && last?.shared > 1 && last.ties > k ? Math.max(0, k - (last.shared - 1) - FEW_TIES) : 0;
+  const ranked = all.slice(0, all.length - hidden);
   useAnimation(list, hits, before);
   const best = Math.max(0, ...hits.map((hit) => hit.score));
   const names = new Map();
@@ -73,10 +79,17 @@ export function HitList({ side, label, hits, k, chosen, before, marks, choose, m
           mark={mark}
           add={add}
           other={other}
-          evidence={evidence?.get(String(hit.id))}
+          evidence={evidence?.(hit)}
           isAmbiguous={names.get(labelOf(hit)) > 1}
         />,
       ])}
+      {hidden > 0 && (
+        <li class="tie-head">
+          <button type="button" class="more-ties" onClick={() => setWhole(hits)}>
+            Show {count(hidden)} more of those that tie
+          </button>
+        </li>
+      )}
     </ol>
   );
 }
@@ -112,9 +125,10 @@ function Hit({ hit, best, isChosen, before, marked, choose, mark, add, other, ev
           </bdi>
           {isNamed(hit) && <bdi class={`id ${isAmbiguous ? "needed" : ""}`}>{shown(hit.id, 160)}</bdi>}
         </span>
-        {evidence !== undefined && (
-          <span class="p-value" title="Probability of such a score by chance, given the degrees">
-            p {evidence < 0.001 ? "< 0.001" : evidence.toFixed(3)}
+        {evidence && (
+          <span class="p-value" title={evidence.why}>
+            p {evidence.p === null ? "–" : evidence.p < 0.001 ? "< 0.001" : evidence.p.toFixed(3)}
+            {evidence.p === null && <span class="unseen"> {evidence.why}</span>}
           </span>
         )}
         <Bar share={best > 0 ? hit.score / best : 0} />
@@ -134,6 +148,17 @@ function Hit({ hit, best, isChosen, before, marked, choose, mark, add, other, ev
               onClick={() => add(hit)}
             >
               +
+            </button>
+          )}
+          {add && (
+            <button
+              type="button"
+              class="less"
+              title="Less like this"
+              aria-label={`Less like ${isolated(labelOf(hit), 80)}`}
+              onClick={() => add(hit, true)}
+            >
+              −
             </button>
           )}
         </span>

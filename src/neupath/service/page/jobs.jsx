@@ -1,7 +1,7 @@
 // Jobs: work of minutes, started here, watched, cancelled and downloaded; and the list of all of them.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { refreshServed } from "./graphs.js";
+import { refreshServed, when } from "./graphs.js";
 import { get, getFile, post, runJob, useAnswer } from "./requests.js";
 import { addressOf, INITIAL } from "./store.js";
 import { announce, count, download, Problem, shown, Waiting } from "./words.jsx";
@@ -13,6 +13,14 @@ const WORK = {
   train: "Training a model",
   whatif: "Looking for what would change it",
   significance: "Searching permuted graphs",
+};
+
+const KINDS = {
+  infer: "Infer",
+  join: "Search from every node",
+  train: "Train",
+  whatif: "What would change",
+  significance: "Chance",
 };
 
 const ONLY_HERE = new Set(["whatif", "significance"]); // nobody asks for their results later: cancelled when left
@@ -39,8 +47,11 @@ function JobProgress({ job }) {
   );
 }
 
-/** A button that runs a job and shows what comes of it, in its place. */
-export function JobRun({ request, label, children, onResult = null, isMain = false }) {
+/**
+ * A button that runs a job and shows what comes of it, in its place. `isAsked` runs it at once, as a link to its result
+ * does; `ask` is called when the button is.
+ */
+export function JobRun({ request, label, children, onResult = null, isMain = false, isAsked = false, ask = null }) {
   const [run, setRun] = useState({ job: null, result: null, error: null, isRunning: false });
   const controller = useRef(null);
   const running = useRef(null);
@@ -48,7 +59,10 @@ export function JobRun({ request, label, children, onResult = null, isMain = fal
     controller.current?.abort();
     if (running.current && ONLY_HERE.has(request.kind)) post(`/jobs/${running.current}/cancel`).catch(() => {});
   };
-  useEffect(() => leave, []);
+  useEffect(() => {
+    if (isAsked) start();
+    return leave;
+  }, []);
   const start = async () => {
     controller.current = new AbortController();
     const { signal } = controller.current;
@@ -73,7 +87,14 @@ export function JobRun({ request, label, children, onResult = null, isMain = fal
   return (
     <div class="job-run">
       {!run.isRunning && !run.result && (
-        <button type="button" class={isMain ? "main" : ""} onClick={start}>
+        <button
+          type="button"
+          class={isMain ? "main" : ""}
+          onClick={() => {
+            start();
+            ask?.();
+          }}
+        >
           {label}
         </button>
       )}
@@ -128,15 +149,16 @@ export function JobsPage() {
           <li key={job.id} class={`job ${job.state}`}>
             <div class="grow">
               <p>
-                <b>{job.kind}</b> on {shown(job.graph, 40)} <span class="id">{job.id}</span>
+                <b>{KINDS[job.kind] ?? job.kind}</b>
+                {job.title && <>: {shown(job.title, 120)}</>} on {shown(job.graph, 40)}
               </p>
               <p class="quiet">
                 {stateWords(job)}
-                {job.started && job.ended ? `, ${duration(job.ended - job.started)}` : ""}
+                {job.started && job.ended ? `, ${duration(job.ended - job.started)}` : ""}, {when(job.created)}
               </p>
               {(job.state === "running" || job.state === "waiting") && (
                 <progress
-                  aria-label={`Progress of ${job.kind} ${job.id}`}
+                  aria-label={`Progress of ${KINDS[job.kind] ?? job.kind} ${job.title}`}
                   {...(job.progress?.total ? { max: job.progress.total, value: job.progress.done } : {})}
                 />
               )}

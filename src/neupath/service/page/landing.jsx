@@ -1,6 +1,7 @@
 // Where one starts: the box, well-connected nodes of each type, recent searches, and the schema.
 
 import { NodeBox } from "./box.jsx";
+import { modelTitle } from "./graphs.js";
 import { promptFor } from "./node.jsx";
 import { get, graphPath, useAnswer } from "./requests.js";
 import { SchemaPicture, SchemaTable } from "./schema.jsx";
@@ -37,7 +38,7 @@ export function Landing({ state, graphs, models, schema, types, isNarrow }) {
       <h1 tabindex={-1}>What is similar, and why?</h1>
       {model && (
         <p class="quiet">
-          By the model {shown(model.name, 60)}: choose the {shown(model.source_type, 40)} to start from.{" "}
+          By the model {shown(modelTitle(model.name), 60)}: choose the {shown(model.source_type, 40)} to start from.{" "}
           <a href={linkTo({ model: null })}>Any meaning</a>
         </p>
       )}

@@ -13,8 +13,8 @@ import { ReferencePage } from "./reference.jsx";
 import { RelatePage } from "./relate.jsx";
 import { getCached, graphPath, setTokenPrompt, useAnswer } from "./requests.js";
 import { SearchPage } from "./search.jsx";
-import { addressOf, atNode, change, INITIAL, linkTo, useStore } from "./store.js";
-import { announce, count, Problem, shown, Waiting } from "./words.jsx";
+import { addressOf, atNode, browserStorage, change, INITIAL, linkTo, useStore } from "./store.js";
+import { announce, count, Panel, Problem, shown, Waiting } from "./words.jsx";
 
 const THEME_KEY = "neupath.theme";
 const NARROW = matchMedia("(max-width: 760px)");
@@ -75,7 +75,9 @@ function App() {
         {!isKnown && page !== "reference" && page !== "jobs" ? (
           <UnknownGraph name={graph} graphs={served.graphs} />
         ) : (
-          <Page page={page} state={state} served={served} schema={schema} types={types} isNarrow={isNarrow} />
+          <Panel what="This page" about={location.hash}>
+            <Page page={page} state={state} served={served} schema={schema} types={types} isNarrow={isNarrow} />
+          </Panel>
         )}
       </main>
       <footer>
@@ -257,7 +259,7 @@ function Header({ state, page, served, types }) {
 
 // ---- Theme, title, focus, token -------------------------------------------------------------------
 const DARK = matchMedia("(prefers-color-scheme: dark)");
-const isDark = () => (localStorage.getItem(THEME_KEY) ?? (DARK.matches ? "dark" : "light")) === "dark";
+const isDark = () => (browserStorage.getItem(THEME_KEY) ?? (DARK.matches ? "dark" : "light")) === "dark";
 const showTheme = () => (document.documentElement.dataset.theme = isDark() ? "dark" : "light");
 showTheme();
 
@@ -268,7 +270,7 @@ function Theme() {
   showTheme();
   const label = isDark() ? "Light colours" : "Dark colours";
   const toggle = () => {
-    localStorage.setItem(THEME_KEY, isDark() ? "light" : "dark");
+    browserStorage.setItem(THEME_KEY, isDark() ? "light" : "dark");
     showTheme();
     redraw((tick) => tick + 1);
     announce(isDark() ? "dark colours" : "light colours");

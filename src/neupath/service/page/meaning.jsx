@@ -1,7 +1,7 @@
 // What similar means: the meta-path, built by clicking types or typed, and the measure or model.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { readPath, suggestPaths } from "./graphs.js";
+import { modelTitle, readPath, suggestPaths } from "./graphs.js";
 import { useAnswer } from "./requests.js";
 import { SchemaPicture } from "./schema.jsx";
 import { change } from "./store.js";
@@ -249,7 +249,7 @@ export function MeasureSelect({ state, served, side, parsed }) {
           <optgroup label="Saved models">
             {models.map((one) => (
               <option key={one.name} value={`model:${one.name}`}>
-                {shown(one.name, 40)}
+                {shown(modelTitle(one.name), 50)}
               </option>
             ))}
           </optgroup>

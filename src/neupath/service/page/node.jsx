@@ -82,7 +82,7 @@ function SimilarCard({ card, query }) {
         <a href={linkTo(atSearch(query, card.metapath))}>{words}</a>
       </h3>
       <p class="quiet path">{shown(card.metapath, 90)}</p>
-      <ol class="top">
+      <ol class="best">
         {card.hits.map((hit) => (
           <li key={hit.id}>
             <a class="hit-link" href={linkTo(atSearch(query, card.metapath, String(hit.id)))} title="Why?">

@@ -1,6 +1,5 @@
-// The pair view: every meta-path that joins two nodes, those first along which the second ranks highest.
+// The pair view: every meta-path that joins two nodes, edges first, then by length, then by rank.
 
-import { useState } from "preact/hooks";
 import { NodeBox } from "./box.jsx";
 import { NodeLink } from "./node.jsx";
 import { get, graphPath, useAnswer } from "./requests.js";
@@ -17,8 +16,7 @@ function useNode(graph, type, id) {
 }
 
 export function RelatePage({ state, types }) {
-  const [steps, setSteps] = useState(4);
-  const { graph, query, queryType, target, targetType } = state;
+  const { graph, query, queryType, target, targetType, steps } = state;
   const [from, to] = [useNode(graph, queryType, query), useNode(graph, targetType, target)];
   const isWhole = query !== null && target !== null;
   const { data, error, isLoading, retry } = useAnswer(
@@ -61,8 +59,12 @@ export function RelatePage({ state, types }) {
         <p class="grow summary">{data ? shown(data.summary, 400) : ""}</p>
         <label class="small">
           Up to{" "}
-          <select id="steps" value={String(steps)} onChange={(event) => setSteps(Number(event.target.value))}>
-            {STEPS.map((one) => (
+          <select
+            id="steps"
+            value={String(steps)}
+            onChange={(event) => change({ steps: Number(event.target.value) }, { replace: true })}
+          >
+            {[...new Set([...STEPS, steps])].map((one) => (
               <option key={one}>{one}</option>
             ))}
           </select>{" "}

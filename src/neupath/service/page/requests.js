@@ -1,6 +1,7 @@
 // The service over HTTP: requests with the token, a cache of small answers, and the one rule for answers that are stale.
 
 import { useEffect, useReducer, useRef } from "preact/hooks";
+import { tabStorage } from "./store.js";
 
 const TOKEN_KEY = "neupath.token";
 const RETRY_DELAY = 1500;
@@ -74,13 +75,13 @@ export function getCached(path, parameters = {}) {
 /** Send a request; on 401 ask for the token and repeat, until it is right or the user cancels. */
 async function send(url, { headers = {}, ...options }) {
   for (;;) {
-    const token = sessionStorage.getItem(TOKEN_KEY);
+    const token = tabStorage.getItem(TOKEN_KEY);
     const authorized = token ? { ...headers, Authorization: `Bearer ${token}` } : headers;
     const response = await connect(url, { ...options, headers: authorized });
     if (response.ok) return response;
     const message = await errorMessage(response);
     if (response.status !== 401) throw new RequestError(response.status, message);
-    if (token === sessionStorage.getItem(TOKEN_KEY) && !(await enterToken(token ? message : ""))) {
+    if (token === tabStorage.getItem(TOKEN_KEY) && !(await enterToken(token ? message : ""))) {
       throw new RequestError(401, message);
     }
   }
@@ -107,7 +108,7 @@ async function errorMessage(response) {
 function enterToken(reason) {
   tokenRequest ??= askForToken(reason).then((token) => {
     tokenRequest = null;
-    if (token) sessionStorage.setItem(TOKEN_KEY, toHeader(token));
+    if (token) tabStorage.setItem(TOKEN_KEY, toHeader(token));
     return Boolean(token);
   });
   return tokenRequest;

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { NodeBox } from "./box.jsx";
 import { Filters } from "./filters.jsx";
 import { MarksBar, marksOf, markHit } from "./examples.jsx";
-import { queriesOf, resolve, search } from "./graphs.js";
+import { queriesOf, resolve, search, setOf } from "./graphs.js";
 import { HitList, useMoves } from "./hits.jsx";
 import { JobRun } from "./jobs.jsx";
 import { HitMap } from "./map.jsx";
@@ -20,6 +20,7 @@ import {
   isolated,
   labelOf,
   meaningWords,
+  Panel,
   pluralOf,
   Problem,
   shown,
@@ -28,6 +29,8 @@ import {
 } from "./words.jsx";
 import { Why } from "./why.jsx";
 
+const MOST_TESTED = 100; // hits that are compared with chance
+const NOT_AMONG = "The graph has changed since: it was not among the hits that were compared with chance";
 const SIZES = [10, 20, 50, 100, 200, 500, 1000];
 
 /** Find the node that the state names; a link may lack its type, which the meta-path then says. */
@@ -47,16 +50,31 @@ function useMembers(state, type, node) {
     `${state.graph} ${type}`,
   );
   const named = new Map((data?.nodes ?? []).filter(Boolean).map((one) => [String(one.id), one]));
-  return { nodes: [node, ...ids.map((id) => named.get(id) ?? { node_type: type, id, name: null })], error };
+  const isLess = (id) => state.less.includes(id);
+  const others = ids.map((id) => ({ ...(named.get(id) ?? { node_type: type, id, name: null }), isLess: isLess(id) }));
+  return { nodes: [node, ...others], error };
 }
 
-/** Name the nodes of a query in a title: all of a few, or the first ones of many. */
-function membersWords(nodes, most = 60) {
-  const names = nodes.slice(0, nodes.length > 3 ? 2 : 3).map((one) => shown(labelOf(one), most));
-  const others = nodes.length - names.length;
-  const parts = others ? [...names, count(others, "other")] : names;
-  return parts.length > 1 ? `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}` : parts[0];
+/** The words of a title between the nodes of a query: all of a few, or the first ones of many. */
+function titleParts(nodes) {
+  const parts = [];
+  for (const isLess of [false, true]) {
+    const own = nodes.filter((node) => Boolean(node.isLess) === isLess);
+    const listed = own.slice(0, own.length > 3 ? 2 : 3);
+    const others = own.length - listed.length;
+    listed.forEach((node, place) => {
+      const glue = place < listed.length - 1 || others ? ", " : " and ";
+      parts.push({ before: place ? glue : isLess ? ", less like " : "", node });
+    });
+    if (others) parts.push({ before: ` and ${count(others, "other")}`, node: null });
+  }
+  return parts;
 }
+
+const membersWords = (nodes) =>
+  titleParts(nodes)
+    .map(({ before, node }) => before + (node ? shown(labelOf(node), 60) : ""))
+    .join("");
 
 /** The answer of one side, and what it means. */
 function useSide(state, side, served, type) {
@@ -64,7 +82,7 @@ function useSide(state, side, served, type) {
     name !== "pathsim" && (served?.measures.some((one) => one.name === name && one.metapaths === "none") ?? false);
   const needsServed = side === "b" || state.model !== null || state.measure !== "pathsim";
   const meaning = (side === "a" || state.compare) && (served || !needsServed) ? meaningOf(state, side, isWhole) : null;
-  const { graph, query, members, k, where, unless } = state;
+  const { graph, query, members, less, k, where, unless } = state;
   const resolved = useAnswer(
     meaning ? ["resolve", graph, meaning, Boolean(served)] : null,
     () => resolve(graph, meaning, served),
@@ -72,10 +90,10 @@ function useSide(state, side, served, type) {
   );
   const problem = resolved.isLoading ? null : (resolved.data?.error ?? startProblem(resolved.data, type));
   const isReady = meaning !== null && !problem && (!meaning.whole || type);
-  const key = isReady ? ["search", graph, meaning, query, members, type, Math.max(k, 100), where, unless] : null;
+  const key = isReady ? ["search", graph, meaning, query, members, less, type, Math.max(k, 100), where, unless] : null;
   const answer = useAnswer(
     key,
-    (signal) => search(graph, meaning, { query, members, type, k, where, unless }, signal),
+    (signal) => search(graph, meaning, { query, members, less, type, k, where, unless }, signal),
     `${graph}\n${query}`,
   );
   const types = resolved.isLoading ? [] : (resolved.data?.types ?? []);
@@ -102,7 +120,7 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
   const b = useSide(state, "b", served, type);
   const sides = { a, b };
   const [evidence, setEvidence] = useState({ key: null, values: null });
-  const evidenceKey = JSON.stringify([graph, query, state.members, a.meaning, state.k]);
+  const evidenceKey = JSON.stringify([graph, query, state.where, state.unless, a.meaning, state.k]);
   const words = meaningWords(a.meaning, a.types);
   const targetType = a.types.at(-1) ?? type;
   const title = `${targetType ? capital(pluralOf(shown(targetType, 40))) : "Nodes"} like ${membersWords(nodes)} by ${words}`;
@@ -116,6 +134,7 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
   const chosenMeaning = sides[state.side]?.meaning ?? a.meaning;
   const explains = chosen && chosenMeaning && !chosenMeaning.whole;
   const isOneType = type !== null && targetType === type;
+  const tested = Math.min(state.k, MOST_TESTED);
   const failure = queryError ?? membersError ?? a.problem ?? a.error;
   const explainsSet = !isSet || Boolean(chosenMeaning?.metapath);
   return (
@@ -156,49 +175,63 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
               {!isSet && <AsJob error={a.error} state={state} meaning={a.meaning} />}
             </Problem>
           )}
-          {isOneType && <MarksBar state={state} type={type} node={node} />}
+          {isOneType && <MarksBar state={state} type={type} node={node} hits={a.isStale ? null : a.data?.hits} />}
           <Status side={a} state={state} />
-          {state.show === "map" && a.data && !a.isStale ? (
-            <HitMap
-              state={state}
-              meaning={a.meaning}
-              type={type}
-              targetType={targetType}
-              types={types}
-              nodes={nodes}
-              hits={a.data.hits.slice(0, Math.min(state.k, 60))}
-            />
-          ) : (
-            <Columns
-              sides={sides}
-              state={state}
-              type={type}
-              canMark={isOneType && !isSet}
-              canAdd={isOneType}
-              evidence={evidence.key === evidenceKey ? evidence.values : null}
-            />
-          )}
-          <Filters state={state} side={a} schema={schema} types={types} targetType={targetType}>
-            {a.meaning?.metapath && !isSet && a.data?.hits.length > 0 && (
-              <JobRun
-                key={evidenceKey}
-                request={{ kind: "significance", graph, queries: [query], ...a.meaning, k: Math.min(state.k, 100) }}
-                label="Could these scores be chance?"
-                onResult={({ results: [result] }) =>
-                  setEvidence({
-                    key: evidenceKey,
-                    values: new Map(result.hits.map((hit) => [String(hit.id), hit.p_value])),
-                  })
-                }
-              >
-                {() => (
-                  <p class="quiet">
-                    p is the probability of such a score by chance, given how many edges both nodes have.
-                  </p>
-                )}
-              </JobRun>
+          <Panel what="This list" about={JSON.stringify([evidenceKey, state.show, Boolean(a.data)])}>
+            {state.show === "map" && a.data && !a.isStale ? (
+              <HitMap
+                state={state}
+                meaning={a.meaning}
+                type={type}
+                targetType={targetType}
+                types={types}
+                nodes={nodes}
+                hits={a.data.hits.slice(0, Math.min(state.k, 60))}
+              />
+            ) : (
+              <Columns
+                sides={sides}
+                state={state}
+                type={type}
+                canMark={isOneType}
+                canAdd={isOneType}
+                evidence={evidence.key === evidenceKey ? (hit) => chanceOf(hit, evidence.values, tested) : null}
+              />
             )}
-          </Filters>
+          </Panel>
+          <Panel what="This part" about={evidenceKey}>
+            <Filters state={state} side={a} schema={schema} types={types} targetType={targetType}>
+              {a.meaning?.metapath && !isSet && a.data?.hits.length > 0 && (
+                <JobRun
+                  key={evidenceKey}
+                  request={{
+                    kind: "significance",
+                    graph,
+                    queries: [query],
+                    ...a.meaning,
+                    k: tested,
+                    where: state.where,
+                    unless: state.unless,
+                  }}
+                  label="Could these scores be chance?"
+                  isAsked={state.chance}
+                  ask={() => change({ chance: true }, { replace: true })}
+                  onResult={({ results: [result] }) =>
+                    setEvidence({
+                      key: evidenceKey,
+                      values: new Map(result.hits.map((hit) => [String(hit.id), hit.p_value])),
+                    })
+                  }
+                >
+                  {() => (
+                    <p class="quiet">
+                      p is the probability of such a score by chance, given how many edges both nodes have.
+                    </p>
+                  )}
+                </JobRun>
+              )}
+            </Filters>
+          </Panel>
         </section>
         {explains && !explainsSet && (
           <section id="why">
@@ -209,16 +242,22 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
           </section>
         )}
         {explains && explainsSet && (
-          <Why
-            state={{ ...state, queryType: type }}
-            meaning={chosenMeaning}
-            types={types}
-            queries={nodes}
-            target={chosen}
-            k={state.k}
-            version={sides[state.side]?.data?.version}
-            rankAgain={sides[state.side]?.retry}
-          />
+          <Panel
+            what="This explanation"
+            about={JSON.stringify([graph, chosenMeaning, chosen.id, state.by, state.group])}
+          >
+            <Why
+              state={{ ...state, queryType: type }}
+              meaning={chosenMeaning}
+              types={types}
+              queries={nodes}
+              set={setOf(state)}
+              target={chosen}
+              k={state.k}
+              version={sides[state.side]?.data?.version}
+              rankAgain={sides[state.side]?.retry}
+            />
+          </Panel>
         )}
         {chosen && chosenMeaning?.whole && (
           <section id="why">
@@ -233,6 +272,14 @@ export function SearchPage({ state, served, schema, types, isNarrow }) {
   );
 }
 
+/** The p-value of a hit, and what it is, or why there is none. */
+function chanceOf(hit, values, tested) {
+  const p = values.get(String(hit.id)) ?? null;
+  if (p !== null) return { p, why: "Probability of such a score by chance, given the degrees" };
+  const why = hit.rank > tested ? `Only the best ${count(tested, "hit")} are compared with chance` : NOT_AMONG;
+  return { p, why };
+}
+
 /** The hit that is explained; a link may name a node that is not among the hits, whose absence is then explained. */
 function chosenHit(state, sides, targetType) {
   if (state.target === null) return null;
@@ -244,22 +291,26 @@ function chosenHit(state, sides, targetType) {
 /** The nodes of a set, each with a button that removes it, and a box that adds another. */
 function Members({ state, nodes, type, types }) {
   const remove = (node) => {
-    const [query, ...members] = queriesOf(state).filter((id) => id !== String(node.id));
-    change({ query, members, target: null, group: null, by: null });
+    const isOther = (id) => id !== String(node.id);
+    const less = state.less.filter(isOther);
+    const [query, ...members] = [state.query, ...state.members].filter((id) => isOther(id));
+    change({ query, members, less, target: null, group: null, by: null });
     announce(`${labelOf(node)} is no longer part of the query`);
   };
   return (
     <div class="members" role="group" aria-label="The nodes of the query, together">
       <div class="chips">
-        {nodes.map((node) => (
+        {nodes.map((node, place) => (
           <button
             type="button"
-            class="chip member"
+            class={`chip member ${node.isLess ? "less" : ""}`}
+            disabled={!place && !state.members.length}
             key={node.id}
             data-id={node.id}
             aria-label={`Remove ${isolated(labelOf(node), 80)} from the query`}
             onClick={() => remove(node)}
           >
+            {node.isLess && <span class="quiet">less like</span>}
             <bdi>{shown(labelOf(node), 40)}</bdi> ✕
           </button>
         ))}
@@ -277,12 +328,13 @@ function Members({ state, nodes, type, types }) {
   );
 }
 
-/** Search for a node together with those that are there. */
-function addMember(state, node) {
+/** Search for a node together with those that are there, or for what is less like it. */
+function addMember(state, node, isLess = false) {
   const id = String(node.id);
   if (queriesOf(state).includes(id)) return;
-  change({ members: [...queriesOf(state).slice(1), id], target: null, group: null, by: null });
-  announce(`${labelOf(node)} is now part of the query`);
+  const field = isLess ? "less" : "members";
+  change({ [field]: [...state[field], id], target: null, group: null, by: null });
+  announce(isLess ? `hits are now less like ${labelOf(node)}` : `${labelOf(node)} is now part of the query`);
 }
 
 /** Keep a search in this browser, under its title, or forget it. */
@@ -315,8 +367,6 @@ function SearchHead({
   targetType,
 }) {
   const { compare, build } = state;
-  const listed = nodes.length > 3 ? nodes.slice(0, 2) : nodes;
-  const others = nodes.length - listed.length;
   const startCompare = () => {
     const other = side.parsed?.measures.find((name) => name !== state.measure) ?? state.measure;
     change(
@@ -337,15 +387,17 @@ function SearchHead({
         {type && <TypeChip type={type} types={types} />}
         <h1 id="search-title" tabindex={-1} title={title}>
           <span class="weak">{kind} like</span>{" "}
-          {listed.map((node, place) => (
-            <span key={node.id}>
-              {place > 0 && <span class="weak">{place < listed.length - 1 || others ? ", " : " and "}</span>}
-              <a href={linkTo(atNode({ ...node, node_type: type }))}>
-                <bdi>{shown(labelOf(node), 80)}</bdi>
-              </a>
+          {titleParts(nodes).map(({ before, node }) => (
+            <span key={node?.id ?? before}>
+              <span class="weak">{before}</span>
+              {node && (
+                <a href={linkTo(atNode({ ...node, node_type: type }))}>
+                  <bdi>{shown(labelOf(node), 80)}</bdi>
+                </a>
+              )}
             </span>
-          ))}
-          {others > 0 && <span class="weak"> and {count(others, "other")}</span>} <span class="weak">by</span> {words}
+          ))}{" "}
+          <span class="weak">by</span> {words}
         </h1>
       </div>
       <p class="quiet path">
@@ -510,6 +562,7 @@ function Column({ side, answer, other, state, type, canMark, canAdd = false, evi
       {data && !data.hits.length && !isStale && (
         <p class="empty">
           {capital(meaningWords(meaning, answer.types))} lead{meaning.whole ? "s" : ""} to no other node
+          {state.less.length ? " that is more like the one than like the other" : ""}
           {state.where.length || state.unless.length ? " that meets the conditions" : ""}.
         </p>
       )}
@@ -524,7 +577,7 @@ function Column({ side, answer, other, state, type, canMark, canAdd = false, evi
           marks={canMark ? marksOf(state, type) : null}
           choose={choose}
           evidence={evidence}
-          add={canAdd ? (hit) => addMember(state, hit) : null}
+          add={canAdd ? (hit, isLess) => addMember(state, hit, isLess) : null}
           mark={canMark ? (hit, value) => markHit(state, type, hit, value) : null}
           other={
             other?.data ? new Map(other.data.hits.slice(0, state.k).map((hit) => [String(hit.id), hit.rank])) : null
@@ -546,7 +599,9 @@ function Ties({ sides, k }) {
       const { top } = place.current.getBoundingClientRect();
       const rows = (side) =>
         new Map([...document.querySelectorAll(`#hits-${side} .hit`)].map((row) => [row.dataset.id, row]));
-      const middle = (row) => row.getBoundingClientRect().top + row.offsetHeight / 2 - top;
+      // where a row will come to rest: its rectangle would move with it
+      const middle = (row) =>
+        row.parentElement.getBoundingClientRect().top + row.offsetTop + row.offsetHeight / 2 - top;
       const [left, right] = [rows("a"), rows("b")];
       setLines(
         [...left]

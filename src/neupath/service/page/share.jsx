@@ -5,7 +5,7 @@ import { parametersOf, queriesOf, searchBody } from "./graphs.js";
 import { JobRun } from "./jobs.jsx";
 import { graphPath, post, postForFile, urlOf } from "./requests.js";
 import { linkTo } from "./store.js";
-import { announce, count, download, Problem, shown } from "./words.jsx";
+import { announce, count, download, homonymWords, Problem, shown } from "./words.jsx";
 
 const MOST_QUERIES = 1000;
 const PARQUET = "application/vnd.apache.parquet";
@@ -37,7 +37,8 @@ function asCode({ meaning, type, ...asked }) {
 
 /** Write a search as a command; null if its parts have different measures, which no command says. */
 function asCommand({ meaning, type, graph, k, where, unless, ...asked }) {
-  const [first, ...others] = queriesOf(asked);
+  const [first, ...all] = queriesOf(asked);
+  const others = all.filter((id) => !asked.less.includes(id));
   const option = (name, values) => [values ?? []].flat().map((value) => `${name} ${quote(value)}`);
   const parts = meaning.mix ?? [];
   if (new Set(parts.map((part) => part.measure)).size > 1) return null;
@@ -50,6 +51,7 @@ function asCommand({ meaning, type, graph, k, where, unless, ...asked }) {
     ...option("--model", model),
     ...option("--node-type", nodeType),
     ...option("--with", others),
+    ...option("--without", asked.less),
     ...option("-k", k),
     ...option("--where", where),
     ...option("--unless", unless),
@@ -69,7 +71,20 @@ function toCsv(hits, origin) {
     hit.score,
     ...columns.map((name) => hit[name] ?? origin[name]),
   ]);
-  return [["rank", "id", "name", "score", ...columns], ...rows].map((row) => row.map(field).join(",")).join("\r\n");
+  return writeCsv([["rank", "id", "name", "score", ...columns], ...rows]);
+}
+
+const writeCsv = (rows) => rows.map((row) => row.map(field).join(",")).join("\r\n");
+
+/** Save all reasons of a hit, as what the service said or as a table with a row for each. */
+export function saveReasons(why, parts, format, name) {
+  if (format === "JSON")
+    return download(`${name}.json`, new Blob([JSON.stringify(why, null, 1)], { type: "application/json" }));
+  const columns = ["metapath", "measure", "node_type", "id", "name", "share", "score", "paths"];
+  const rows = parts.flatMap((part) =>
+    part.groups.map((group) => columns.map((column) => group[column] ?? part[column] ?? why[column])),
+  );
+  return download(`${name}.csv`, new Blob([writeCsv([columns, ...rows])], { type: "text/csv" }));
 }
 
 /** Copy a text; return whether the browser allows it, which it does on this computer and over HTTPS only. */
@@ -91,16 +106,17 @@ function BatchSearch({ state, meaning, type, origin }) {
     const names = [...new Set(text.split(/\r?\n/).map((line) => line.trim()))].filter(Boolean).slice(0, MOST_QUERIES);
     setNote("Searching …");
     try {
-      const { nodes } = await post(graphPath(state.graph, "/nodes"), { node_type: type, ids: names });
-      const queries = nodes.filter(Boolean).map((node) => node.id);
-      const missing = names.filter((_, place) => !nodes[place]);
+      const { nodes, ambiguous } = await post(graphPath(state.graph, "/nodes"), { node_type: type, ids: names });
+      const queries = [...new Set(nodes.filter(Boolean).map((node) => node.id))];
+      const missing = names.filter((name, place) => !nodes[place] && !ambiguous[name]);
+      const several = Object.entries(ambiguous).map(([name, same]) => ` ${homonymWords(name, same, type)}`);
       const { k, where, unless } = state;
       const body = { ...parametersOf(meaning, type), queries, k, where, unless };
       const answers = queries.length ? await post(graphPath(state.graph, "/search"), body) : [];
       const hits = answers.flatMap((answer) => answer.hits.map((hit) => ({ ...hit, query: answer.query })));
       if (hits.length) download(`hits-${state.graph}-many.csv`, new Blob([toCsv(hits, origin)], { type: "text/csv" }));
       const unknown = missing.length ? ` Not found: ${shown(missing.join(", "), 200)}.` : "";
-      setNote(`Searched from ${count(queries.length, "node")}.${unknown}`);
+      setNote(`Searched from ${count(queries.length, "node")}.${unknown}${several.join("")}`);
     } catch (error) {
       setNote(error.message);
     }

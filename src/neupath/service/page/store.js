@@ -2,6 +2,7 @@
 
 import { useEffect, useReducer } from "preact/hooks";
 
+const SWITCH = { read: (text) => text === "1", write: () => "1" };
 /** Each field of the state: its key in the URL, its default, and how its text is read. */
 const FIELDS = {
   graph: { key: "g", initial: null },
@@ -23,12 +24,17 @@ const FIELDS = {
   by: { key: "by", initial: null },
   group: { key: "group", initial: null },
   k: { key: "k", initial: 10, read: readNumber },
-  members: { key: "with", initial: [], read: (text) => readJson(text).filter(isId).map(String) }, // of a set, besides query
+  members: { key: "with", initial: [], read: readIds }, // of a set, besides query
+  less: { key: "without", initial: [], read: readIds }, // nodes of the set that count against a hit
   where: { key: "where", initial: [], read: readTexts },
   unless: { key: "unless", initial: [], read: readTexts },
   show: { key: "show", initial: "list", choices: ["list", "map"] },
-  build: { key: "build", initial: false, read: (text) => text === "1", write: () => "1" },
-  compare: { key: "vs", initial: false, read: (text) => text === "1", write: () => "1" },
+  build: { key: "build", initial: false, ...SWITCH },
+  compare: { key: "vs", initial: false, ...SWITCH },
+  chance: { key: "chance", initial: false, ...SWITCH }, // p-values are asked for
+  whatIf: { key: "whatif", initial: false, ...SWITCH }, // what would change the hit is asked for
+  all: { key: "all", initial: false, ...SWITCH }, // all reasons of the hit are shown
+  steps: { key: "steps", initial: 4, read: readNumber }, // of a meta-path between two nodes
   path2: { key: "p2", initial: "" },
   measure2: { key: "m2", initial: "joinsim" },
   model2: { key: "model2", initial: null },
@@ -69,6 +75,10 @@ function readJson(text) {
   }
 }
 
+function readIds(text) {
+  return readJson(text).filter(isId).map(String);
+}
+
 function readTexts(text) {
   return readJson(text).filter((one) => typeof one === "string");
 }
@@ -103,14 +113,29 @@ export function addressOf(values) {
   return `#${parameters}`;
 }
 
+const OF_SEARCH = ["graph", "query", "queryType", "members", "less", "path", "measure", "model", "mix"];
+const OF_LIST = [...OF_SEARCH, "k", "where", "unless"];
+const OF_HIT = [...OF_SEARCH, "k", "target", "targetType", "side"];
+
+/** This state with some fields changed; what was asked of a list or a hit goes with it. */
+function changed(part) {
+  const isOther = (name) => name in part && JSON.stringify(part[name]) !== JSON.stringify(state[name]);
+  return {
+    ...state,
+    ...(OF_LIST.some(isOther) ? { chance: false } : {}),
+    ...(OF_HIT.some(isOther) ? { whatIf: false, all: false } : {}),
+    ...part,
+  };
+}
+
 /** Return the hash of this state with some fields changed, for links. */
 export function linkTo(part) {
-  return addressOf({ ...state, ...part });
+  return addressOf(changed(part));
 }
 
 /** Change part of the state; `replace` adds no entry to the history. */
 export function change(part, { replace = false } = {}) {
-  state = { ...state, ...part };
+  state = changed(part);
   const address = addressOf(state);
   if (address !== location.hash) history[replace ? "replaceState" : "pushState"](null, "", address);
   notify();
@@ -147,6 +172,7 @@ export function atNode(node) {
     query: String(node.id),
     queryType: node.node_type,
     members: [],
+    less: [],
     where: [],
     unless: [],
     compare: false,
@@ -176,9 +202,27 @@ const RECENT = "neupath.recent";
 const SAVED = "neupath.saved";
 const MOST_RECENT = 8;
 
+/** A storage of the browser; where site data is blocked, memory stands in for it until the page is closed. */
+function storageOf(kind) {
+  try {
+    if (globalThis[kind]) return globalThis[kind];
+  } catch {
+    // blocked
+  }
+  const kept = new Map();
+  return {
+    getItem: (key) => kept.get(key) ?? null,
+    setItem: (key, text) => kept.set(key, text),
+    removeItem: (key) => kept.delete(key),
+  };
+}
+
+/** What stays in this browser, and what stays in this tab. */
+export const [browserStorage, tabStorage] = ["localStorage", "sessionStorage"].map(storageOf);
+
 function readStored(key) {
   try {
-    const rows = JSON.parse(localStorage.getItem(key) ?? "[]");
+    const rows = JSON.parse(browserStorage.getItem(key) ?? "[]");
     return Array.isArray(rows) ? rows.filter((row) => typeof row?.title === "string" && /^#/.test(row.address)) : [];
   } catch {
     return [];
@@ -187,7 +231,7 @@ function readStored(key) {
 
 function writeStored(key, rows) {
   try {
-    localStorage.setItem(key, JSON.stringify(rows));
+    browserStorage.setItem(key, JSON.stringify(rows));
   } catch {
     // the storage is full or forbidden: remembered searches are a convenience
   }
@@ -230,5 +274,5 @@ export function unsaveSearch(search) {
 addEventListener("storage", notify); // another tab has saved or removed one
 
 export function forgetSearches() {
-  localStorage.removeItem(RECENT);
+  browserStorage.removeItem(RECENT);
 }

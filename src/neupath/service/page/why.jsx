@@ -1,25 +1,28 @@
 // Why two nodes are similar: one sentence, the groups that make the score, their paths, and what would change it.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { PathPicture, useRoom } from "./drawing.jsx";
 import { explain } from "./graphs.js";
+import { saveReasons } from "./share.jsx";
 import { NodeLink } from "./node.jsx";
 import { JobRun } from "./jobs.jsx";
 import { useAnswer } from "./requests.js";
 import { change, linkTo } from "./store.js";
-import { announce, Bar, count, labelOf, percent, pluralOf, Problem, score, shown, Waiting } from "./words.jsx";
+import { announce, Bar, count, labelOf, Panel, percent, pluralOf, Problem, score, shown, Waiting } from "./words.jsx";
 
 const DRAWN = 10;
+const MOST_DRAWN = 60;
+const FEW_TIES = 5; // groups of one share that are listed as rows
 
 /** The explanation of one hit. `subject` has the graph, the meaning, the query, the target and how the list looks. */
-export function Why({ state, meaning, types, queries, target, k, version, rankAgain }) {
-  const { graph, queryType, by } = state;
-  const ids = queries.map((one) => one.id);
-  const key = [graph, meaning, ids, target.id, by, k];
+export function Why({ state, meaning, types, queries, set, target, k, version, rankAgain }) {
+  const { graph, queryType, by, all } = state;
+  const asked = { set, type: queryType, target: target.id, by, k };
+  const key = [graph, meaning, set, target.id, by, k, all];
   const answer = useAnswer(
     ["why", ...key],
-    (signal) => explain(graph, meaning, { queries: ids, type: queryType, target: target.id, by, k }, signal),
-    JSON.stringify([graph, meaning, ids, target.id]),
+    (signal) => explain(graph, meaning, { ...asked, all }, signal),
+    JSON.stringify([graph, meaning, set, target.id]),
   );
   const { data: why, error, isLoading, isStale, retry } = answer;
   const section = useRef(null);
@@ -69,6 +72,7 @@ export function Why({ state, meaning, types, queries, target, k, version, rankAg
       {why && (
         <Explanation why={why} state={state} types={types} meaning={meaning} queries={queries} target={target} k={k} />
       )}
+      {why && <Reasons readAll={() => explain(graph, meaning, { ...asked, all: true })} name={reasonsName(state)} />}
       <p class="go">
         <NodeLink node={{ node_type: queryType, ...named }} /> <span class="quiet">search from here</span>
       </p>
@@ -76,9 +80,49 @@ export function Why({ state, meaning, types, queries, target, k, version, rankAg
   );
 }
 
-/** Convert the explanation of a measure, a combination or a learned model into a list of parts. */
+const reasonsName = ({ graph, query, target }) => `reasons-${graph}-${query}-${target}`;
+
+/** All reasons as a file. */
+function Reasons({ readAll, name }) {
+  const [error, setError] = useState(null);
+  const save = (format) => async () => {
+    try {
+      const why = await readAll();
+      saveReasons(why, partsOf(why), format, name);
+      setError(null);
+    } catch (problem) {
+      setError(problem);
+    }
+  };
+  return (
+    <div class="row wrap reasons-tools">
+      <span class="quiet">All reasons:</span>
+      {["CSV", "JSON"].map((format) => (
+        <button type="button" key={format} id={`reasons-${format.toLowerCase()}`} onClick={save(format)}>
+          {format}
+        </button>
+      ))}
+      {error && <Problem error={error} />}
+    </div>
+  );
+}
+
+/**
+ * Convert the explanation of a measure, a combination or a learned model into a list of parts. Models give fewer fields:
+ * what adds to a score may have no paths, and attention has a share but no score.
+ */
 function partsOf(why) {
-  return why.parts ? why.parts.map((part) => ({ ...part, total: why.score })) : [{ ...why, total: why.score }];
+  return (why.parts ?? [why]).map((part) => ({
+    ...part,
+    total: why.score,
+    amount: part.score,
+    groups: (part.groups ?? []).map((group) => ({
+      ...group,
+      paths: group.paths ?? 0,
+      instances: group.instances ?? [],
+      amount: group.score ?? group.share,
+    })),
+  }));
 }
 
 function Explanation({ why, state, types, meaning, queries, target, k }) {
@@ -97,7 +141,13 @@ function Explanation({ why, state, types, meaning, queries, target, k }) {
       {why.why_not && <p class="why-not">{shown(why.why_not.sentence, 600)}</p>}
       {why.members && <MemberShares members={why.members} />}
       {parts.map((part) => (
-        <Part key={part.metapath ?? "model"} part={part} state={state} types={types} isOne={parts.length === 1} />
+        <Panel
+          key={part.metapath ?? "model"}
+          what="This part"
+          about={JSON.stringify([state.group, state.by, state.all])}
+        >
+          <Part part={part} state={state} types={types} isOne={parts.length === 1} />
+        </Panel>
       ))}
       {meaning.metapath && why.score > 0 && queries.length === 1 && (
         <WhatIf state={state} meaning={meaning} query={queries[0]} target={target} why={why} k={k} />
@@ -136,16 +186,17 @@ function formulaWords({ measure, denominators, numerator, members }) {
 }
 
 function Part({ part, state, types, isOne }) {
-  const groups = part.groups ?? [];
+  const { groups } = part;
   const chosen = groups.find((group) => keyOf(group) === state.group) ?? null;
   const room = useRoom();
   const drawn = chosen
     ? chosen.instances
     : groups
-        .slice(0, DRAWN)
+        .slice(0, state.all ? MOST_DRAWN : DRAWN)
         .flatMap(
-          (group) => group.drawn ?? group.instances.slice(0, 1).map((path) => ({ ...path, share: group.score })),
+          (group) => group.drawn ?? group.instances.slice(0, 1).map((path) => ({ ...path, share: group.amount })),
         );
+  const total = groups.length + (part.more_groups?.groups ?? 0);
   const layers = part.by ? [...new Set(pathTypes(part))] : [];
   return (
     <div class="part" ref={room.place}>
@@ -183,21 +234,33 @@ function Part({ part, state, types, isOne }) {
         </div>
       )}
       <ol class="groups">
-        {groups.map((group) => (
-          <Group key={keyOf(group)} group={group} total={groups[0].share} isOpen={group === chosen} />
-        ))}
+        {runsOf(groups).map((run) =>
+          run.length > FEW_TIES ? (
+            <Tied key={keyOf(run[0])} groups={run} chosen={chosen} />
+          ) : (
+            run.map((group) => (
+              <Group key={keyOf(group)} group={group} total={groups[0].share} isOpen={group === chosen} />
+            ))
+          ),
+        )}
       </ol>
       {part.more_groups?.groups > 0 && (
         <p class="quiet">
           and {count(part.more_groups.groups, "other")} with {count(part.more_groups.paths, "path")}, together{" "}
-          {percent(part.more_groups.share)}
+          {percent(part.more_groups.share)}{" "}
+          {!state.all && (
+            <button type="button" class="show-all" onClick={() => change({ all: true }, { replace: true })}>
+              Show all {count(total)}
+            </button>
+          )}
         </p>
       )}
       {drawn.length > 0 && room.width > 0 && (
         <PathPicture
           paths={drawn}
           types={types}
-          total={chosen ? chosen.score : part.score}
+          total={chosen ? chosen.amount : part.by ? part.amount : sumOf(drawn)}
+          note={chosen || drawn.length >= total ? "" : `${count(drawn.length)} of ${count(total)} are drawn. `}
           room={room.width}
           name={`paths-${state.query}-${state.target}`}
         />
@@ -209,6 +272,49 @@ function Part({ part, state, types, isOne }) {
 
 const keyOf = (group) => `${group.node_type}:${group.id}`;
 
+const sumOf = (paths) => paths.reduce((sum, path) => sum + path.share, 0);
+
+/** Put neighbouring groups of the same share together. */
+function runsOf(groups) {
+  const runs = [];
+  for (const group of groups) {
+    const last = runs.at(-1);
+    if (last && Math.abs(last[0].share - group.share) <= 1e-12 * Math.abs(group.share)) last.push(group);
+    else runs.push([group]);
+  }
+  return runs;
+}
+
+/** Groups of the same share, as a compact list. */
+function Tied({ groups, chosen }) {
+  const open = groups.find((group) => group === chosen);
+  return (
+    <li class="group tied">
+      <p>
+        {count(groups.length)} with {percent(groups[0].share)} each; the rarest, which have the fewest edges, first:
+      </p>
+      <div class="chips">
+        {groups.map((group) => (
+          <button
+            type="button"
+            key={keyOf(group)}
+            class={`chip reason ${group === open ? "open" : ""}`}
+            aria-expanded={group === open}
+            data-id={group.id}
+            onClick={toggleOf(group, group === open)}
+          >
+            <bdi>{shown(labelOf(group), 60)}</bdi>
+            {group.paths > 1 && <span class="id">{count(group.paths, "path")}</span>}
+          </button>
+        ))}
+      </div>
+      {open && <Instances group={open} />}
+    </li>
+  );
+}
+
+const toggleOf = (group, isOpen) => () => change({ group: isOpen ? null : keyOf(group) }, { replace: true });
+
 /** The types between the two ends, by which paths can be grouped. */
 function pathTypes(part) {
   const path = part.groups[0]?.instances[0];
@@ -216,14 +322,13 @@ function pathTypes(part) {
 }
 
 function Group({ group, total, isOpen }) {
-  const toggle = () => change({ group: isOpen ? null : keyOf(group) }, { replace: true });
   return (
     <li class={`group ${isOpen ? "open" : ""}`}>
-      <button type="button" class="open" aria-expanded={isOpen} onClick={toggle} data-id={group.id}>
+      <button type="button" class="open" aria-expanded={isOpen} onClick={toggleOf(group, isOpen)} data-id={group.id}>
         <span class="share">{percent(group.share)}</span>
         <Bar share={total ? group.share / total : 0} />
         <bdi class="name">{shown(labelOf(group), 80)}</bdi>
-        <span class="quiet">{count(group.paths, "path")}</span>
+        {group.paths > 0 && <span class="quiet">{count(group.paths, "path")}</span>}
       </button>
       {isOpen && <Instances group={group} />}
     </li>
@@ -237,7 +342,7 @@ function Instances({ group }) {
       <ol class="instances">
         {group.instances.map((path, index) => (
           <li key={index}>
-            <span class="share">{percent(group.score ? path.share / group.score : 0)}</span>
+            <span class="share">{percent(group.amount ? path.share / group.amount : 0)}</span>
             <span class="walk">
               {path.nodes.map((node, place) => (
                 <span key={place}>
@@ -277,6 +382,8 @@ function WhatIf({ state, meaning, query, target, why, k }) {
     <JobRun
       key={JSON.stringify(request)}
       request={request}
+      isAsked={state.whatIf}
+      ask={() => change({ whatIf: true }, { replace: true })}
       label={
         isIn
           ? `What if ${type ? pluralOf(shown(type, 30)) : "edges"} were missing?`

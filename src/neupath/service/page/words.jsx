@@ -1,5 +1,8 @@
 // How the page writes nodes, numbers and meta-paths. Text from a graph becomes a text node or an attribute, never markup.
 
+import { Component } from "preact";
+import { modelTitle } from "./graphs.js";
+
 const MAX_LETTERS = 160;
 const ANNOUNCE_DELAY = 100;
 const pending = [];
@@ -70,9 +73,17 @@ export function metapathWords(metapath, types) {
 export function meaningWords(meaning, types = null) {
   if (!meaning) return "";
   if (meaning.mix) return "your examples";
-  if (meaning.model) return `the model ${shown(meaning.model, 40)}`;
+  if (meaning.model) return `the model ${shown(modelTitle(meaning.model), 60)}`;
   if (meaning.whole) return `${meaning.measure} over the whole graph`;
   return types?.length ? metapathWords(meaning.metapath, types) : shown(meaning.metapath, 80);
+}
+
+/** Say that several nodes have a name, and their ids, the best connected first. */
+export function homonymWords(name, nodes, type) {
+  const ids = nodes.slice(0, 6).map((node) => `${shown(node.id, 40)} (${count(node.degree, "edge")})`);
+  const others = nodes.length > ids.length ? ` and ${count(nodes.length - ids.length)} more` : "";
+  const what = count(nodes.length, shown(type, 30));
+  return `${what} are called “${shown(name, 60)}”: ${ids.join(", ")}${others}. Write the id of one.`;
 }
 
 /** Announce a change to screen readers; announcements within ANNOUNCE_DELAY are joined, so none is lost. */
@@ -133,6 +144,20 @@ export function Problem({ error, retry = null, children }) {
       )}
     </div>
   );
+}
+
+/** A part of the page that fails alone: the others go on, and it is tried again when `about` changes. */
+export class Panel extends Component {
+  componentDidCatch(error) {
+    console.warn(error);
+    this.setState({ about: this.props.about });
+  }
+
+  render({ children, what, about }, { about: failed }) {
+    if (failed === undefined || failed !== about) return children;
+    const message = `${what} cannot be shown, since something in it was not expected. The rest of the page works.`;
+    return <Problem error={{ message }} retry={() => this.setState({ about: undefined })} />;
+  }
 }
 
 export function Waiting({ text }) {
