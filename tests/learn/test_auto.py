@@ -22,7 +22,7 @@ from neupath.measures import Combination, Part
 from tests.graphs import shop_graph
 
 
-def labels_of(path: str = "user-item-user", queries: int = 12) -> Pairs:
+def labels_of(path: str = "user-item-user", queries: int = 16) -> Pairs:
     return draw_pairs(npth.PathSim(path).fit(shop_graph()), [f"u{i}" for i in range(queries)], per_query=8)
 
 
@@ -138,6 +138,11 @@ def rank_by(scores_of_query):
     return lambda hin, _pairs, _allowed: Fixed().fit(hin)
 
 
+def three_of_four() -> Pairs:
+    """Of sixteen queries, three similar targets and one other: too few others to judge the top of a ranking by."""
+    return Pairs("user", np.repeat(np.arange(6, 22), 4), np.tile([0, 1, 2, 3], 16), np.tile([1.0, 1.0, 1.0, 0.0], 16))
+
+
 @pytest.mark.parametrize(("strangers", "weights"), [(0.0, [0.6, 0.4]), (5.0, [1.0, 0.0])])
 def test_a_stack_must_not_cost_the_top(
     strangers: float, weights: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -145,20 +150,20 @@ def test_a_stack_must_not_cost_the_top(
     """Together the learners order all labels, but the second may put targets without a label above these."""
     hin = shop_graph()
     users = hin.num_nodes("user")
-    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    labels = three_of_four()
     first, second = np.zeros(users), np.full(users, strangers)
-    first[:3], second[:3] = [1.0, 0.4, 0.5], [0.0, 0.9, 0.5]
+    first[:4], second[:4] = [1.0, 0.6, 0.3, 0.5], [0.3, 0.6, 1.0, 0.5]
     monkeypatch.setattr(auto, "LEARNERS", {"first": rank_by(first), "second": rank_by(second)})
     report = train_auto(hin, labels, tmp_path)
     assert [each.weight for each in report.tried] == pytest.approx(weights)
 
 
 def test_of_equal_learners_the_one_with_the_better_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Both order half of the labels; one puts targets without a label above them."""
+    """Both order two thirds of the labels; one puts targets without a label above them."""
     hin = shop_graph()
-    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    labels = three_of_four()
     low, high = np.full(hin.num_nodes("user"), 5.0), np.zeros(hin.num_nodes("user"))
-    low[:3] = high[:3] = [1.0, 0.4, 0.5]
+    low[:4] = high[:4] = [1.0, 0.6, 0.3, 0.5]
     monkeypatch.setattr(auto, "LEARNERS", {"low": rank_by(low), "high": rank_by(high)})
     report = train_auto(hin, labels, tmp_path)
     assert report.chosen == ("high",)
@@ -179,10 +184,10 @@ def test_without_clear_evidence_the_standard_mix(monkeypatch: pytest.MonkeyPatch
 def test_moves_towards_what_is_clearly_better(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hin = shop_graph()
     worse, better = np.random.default_rng(0).normal(size=(2, hin.num_nodes("user")))
-    better[:3] = [9.0, 5.0, 7.0]  # the first above the third in each query, the second below it
+    worse[:4], better[:4] = [0.9, 0.8, 0.5, 0.7], [9.0, 8.0, 5.0, 7.0]  # two of three above the other in each query
     known = {"pathboost": rank_by(worse), "infer": rank_by(worse), "gat": rank_by(better)}
     monkeypatch.setattr(auto, "LEARNERS", known)
-    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    labels = three_of_four()
     report = train_auto(hin, labels, tmp_path)
     assert report.chosen[0] == "gat"
     assert report.tried[2].weight > 0.5
