@@ -33,9 +33,10 @@ import numpy as np
 from neupath._runtime.files import write_text
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.scorer import Scorer, read_saved
+from neupath.engine.topk import Ranking, stacked, top_k_of_scores
 from neupath.errors import MissingExtraError, NeuPathError, OtherNodesError, QueryError, SourceError, SourceWarning, listed
 from neupath.graph.hin import HIN, Floats, digest
-from neupath.graph.nodes import Id, Rows
+from neupath.graph.nodes import Id, Mask, Rows
 from neupath.learn.attention import AttentionPath
 from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
 from neupath.learn.inference.binary_labels import error_by_chance
@@ -422,6 +423,15 @@ class Stack(Scorer):
             if not _reaches_any(self.hin_, self.source_type, query, self.target_type):
                 total[number] = 0.0
         return total
+
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:  # noqa: ARG002
+        rankings = []
+        for query, own in zip(queries, skipped, strict=True):
+            scores = self.score_rows(np.array([query]))
+            related = scores[0] != 0
+            allowed = related if candidates is None else related & candidates
+            rankings.append(top_k_of_scores(scores, np.array([own]), k, allowed))
+        return stacked(rankings)
 
     def fingerprint(self) -> str:
         return "".join(scorer.fingerprint() for scorer in self.scorers_)
