@@ -433,7 +433,7 @@ def stack() -> Stack:
     pytest.importorskip("torch")
     hin = shop_graph()
     network = make_model("gcn", dim=4, epochs=1, seed=0, device="cpu").fit(hin, labels_of())
-    parts = [{"weight": 0.75, "spread": 0.5}, {"weight": 0.25, "spread": 1.0}]
+    parts = [{"weight": 0.75, "mean": 0.0, "spread": 0.5}, {"weight": 0.25, "mean": 0.0, "spread": 1.0}]
     return Stack.of([along("user-item-user")(hin, None, None), network], parts)
 
 
