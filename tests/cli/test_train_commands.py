@@ -256,7 +256,7 @@ def test_a_stack_over_a_changed_store_says_what_is_left_out(run: Run, tmp_path: 
     pairs = tmp_path / "pairs.csv"
     pairs.write_text("query,target,score\nMike,Bob,1\nMike,Ann,0\n")
     evaluated = run("evaluate", store, "--model", model, "--pairs", pairs)
-    assert "the scores of a stack only rank" in evaluated.out
+    assert "the scores of a stack come from ranks" in evaluated.out
 
 
 def test_auto_prints_the_mix_beside_its_members() -> None:

@@ -302,6 +302,20 @@ def _describe_mix(learners: Sequence[str], weights: Floats) -> str:
 
 
 # ---- The stack -----------------------------------------------------------------------------------
+def score_ranks(scores: Floats) -> Floats:
+    """Return 1 - log(rank) / log(n) of each of n targets, equal ones with the last rank of them; (queries, targets).
+
+    >>> score_ranks(np.array([[0.9, 0.3, 0.0, 0.0]])).tolist()
+    [[1.0, 0.5, 0.0, 0.0]]
+    """
+    ranked = np.empty_like(scores, dtype=np.float64)
+    for number, row in enumerate(scores):
+        ascending = np.sort(row)
+        ranks = len(row) - np.searchsorted(ascending, row, "left")
+        ranked[number] = 1 - np.log(ranks) / np.log(max(2, len(row)))
+    return ranked
+
+
 def _reaches_any(hin: HIN, node_type: str, query: int, target_type: str) -> bool:
     """Whether a path of any length leads from a query to some target other than itself."""
     visited = {name: np.zeros(hin.num_nodes(name), dtype=np.bool_) for name in hin.schema.node_types}
@@ -328,18 +342,19 @@ class _Identity:
 
 
 class Stack(Scorer):
-    """Add up the scores of several learned scorers, each scaled to be comparable.
+    """Add up what the ranks of several learned scorers say, on a logarithmic scale.
 
-        s(q, t) = Σ_m weight_m·s_m(q, t) / spread_m
+        s(q, t) = Σ_m weight_m·(1 - log rank_m(q, t) / log n)
 
-    A query from which no path leads to any target has the score 0 with all of them. Over a graph with other nodes than
+    rank_m(q, t) is how many of the n targets the member scores at least as high as t for the query: 1 for its best one,
+    n for all those at the bottom, which have nothing from it. A query from which no path leads to any target has the score 0 with all of them. Over a graph with other nodes than
     the one it was trained on, members that know each node by features of its own are left out, and the weights of the
     others are scaled up; a `SourceWarning` says so once.
 
     Parameters
     ----------
     members
-        The weight and the spread of the scores of each member; the members themselves come with `of`, or from a folder.
+        The weight of each member; the members themselves come with `of`, or from a folder.
 
     """
 
@@ -348,7 +363,7 @@ class Stack(Scorer):
     ranks_only = True
 
     def __init__(self, members: Sequence[dict[str, float]]) -> None:
-        self.members = [{key: float(member[key]) for key in ("weight", "spread")} for member in members]
+        self.members = [{"weight": float(member["weight"])} for member in members]
         if not self.members:
             raise QueryError("a stack needs at least one member")
         self.scorers_: list[Scorer] = []
@@ -392,7 +407,7 @@ class Stack(Scorer):
                 f"trained on; train it on this graph"
             )
         total = sum(member["weight"] for member in members) if missing else 1.0
-        bound = self.of(scorers, [member | {"weight": member["weight"] / total} for member in members])
+        bound = self.of(scorers, [{"weight": member["weight"] / total} for member in members])
         bound._identity, bound.left_out = self._identity, (*self.left_out, *missing)
         if missing and not self._identity.has_warned:
             self._identity.has_warned = True
@@ -418,7 +433,7 @@ class Stack(Scorer):
         self._fitted()
         total = np.zeros((len(queries), self.hin_.num_nodes(self.target_type)))
         for member, scorer in zip(self.members, self.scorers_, strict=True):
-            total += member["weight"] * scorer.score_rows(queries) / member["spread"]
+            total += member["weight"] * score_ranks(scorer.score_rows(queries))
         for number, query in enumerate(queries.tolist()):
             if not _reaches_any(self.hin_, self.source_type, query, self.target_type):
                 total[number] = 0.0
@@ -534,7 +549,7 @@ class _AutoState:
     fingerprint: str
     seconds: dict[str, float] = field(default_factory=dict)
     predicted: dict[str, list[float | None]] = field(default_factory=dict)
-    """Of each learner, the held-out score of each label and of each other target; None where it is not known yet."""
+    """Of each learner, what its held-out rank of each label and other target is worth; None where not known yet."""
     folds: dict[str, int] = field(default_factory=dict)
     """Of each learner, how many folds are finished."""
     notes: dict[str, str] = field(default_factory=dict)
@@ -709,23 +724,15 @@ class _AutoRun:
         )
         for query in np.unique(self.labels.queries[fold]):
             own = np.flatnonzero(queries == query)
-            scores = scorer.score_rows(np.array([query]))[0][targets[own]]
+            scores = score_ranks(scorer.score_rows(np.array([query])))[0][targets[own]]
             for place, score in zip(own.tolist(), scores.tolist(), strict=True):
                 predicted[place] = score
 
     # ---- Choice ----------------------------------------------------------------------------------
     def _finished(self) -> dict[str, Floats]:
-        """Return the held-out scores of the learners that finished all parts, scaled."""
+        """Return the ranks that learners which finished all parts give to held-out targets, as a stack adds them up."""
         done = [name for name in self.learners if self.state.folds.get(name, 0) == len(self.folds)]
-        return {name: self._predicted(name) / self._spread(name) for name in done}
-
-    def _predicted(self, name: str) -> Floats:
-        return np.array(self.state.predicted[name], dtype=np.float64)
-
-    def _spread(self, name: str) -> float:
-        """Return the standard deviation of a learner's held-out scores of the labels; 1 if it has none."""
-        known = self._predicted(name)[: len(self.labels)] if name in self.state.predicted else np.zeros(0)
-        return (float(known.std()) or 1.0) if len(known) else 1.0
+        return {name: np.array(self.state.predicted[name], dtype=np.float64) for name in done}
 
     def _choose(self) -> tuple[dict[str, float], str]:
         """Return the weights of the learners that are worth it, the largest first, and why."""
@@ -839,9 +846,7 @@ class _AutoRun:
         weights = {name: weight / total for name, weight in members.items() if name in scorers}
         if len(scorers) == 1:
             return next(iter(scorers.values())), weights
-        scales = {name: self._spread(name) for name in scorers}
-        parts = [{"weight": weights[name], "spread": spread} for name, spread in scales.items()]
-        return Stack.of(list(scorers.values()), parts), weights
+        return Stack.of(list(scorers.values()), [{"weight": weights[name]} for name in scorers]), weights
 
     def _report(self, members: dict[str, float], reason: str) -> AutoReport:
         finished, rows = self._finished(), []

@@ -333,7 +333,7 @@ def evaluate_pairs(scorer: Scorer, pairs: Any) -> LabelEvaluation:
     note = None
     if scorer.ranks_only:
         error = None, None
-        note = f"the scores of a {scorer.name} only rank, on a scale of their own, so RMSE and R² are left out"
+        note = f"the scores of a {scorer.name} come from ranks and estimate no labels, so RMSE and R² are left out"
     both_kinds = 0 < np.count_nonzero(labels.scores > 0.5) < len(labels)
     return LabelEvaluation(
         len(labels), len(queries), *error, auc(labels.scores, predicted) if both_kinds else None, note
