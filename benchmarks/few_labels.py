@@ -14,7 +14,8 @@ And three sets to develop with, so that a setting need not be chosen on the sets
 
 d. movies of `imdb`: they share an actor or three keywords;
 e. papers of `acm_hgb`: the same area, which is withheld;
-f. papers of `kg20c` (graded): [a shared affiliation of authors, or a citation] · PathSim(paper, domain, paper), noise 0.1.
+f. papers of `kg20c` (graded): [an affiliation of authors shared, or a citation] · PathSim(paper, domain, paper), the
+   same noise.
 
 Of each training query there are ten labels, five at 30: two fifths are similar targets, three tenths other targets that
 share a neighbour with it ("hard"), the rest random others. Each of 50 test queries, none a training query, is judged by

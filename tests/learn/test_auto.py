@@ -373,7 +373,9 @@ def test_networks_need_labels_of_fifteen_queries(monkeypatch: pytest.MonkeyPatch
     few = train_auto(shop_graph(), labels_of(queries=14), tmp_path / "few")
     assert few.tried[1].note == "left out: networks take labels of 15 queries or more, and these are of 14"
     assert train_auto(shop_graph(), labels_of(queries=15), tmp_path / "more").tried[1].score is not None
-    with pytest.raises(NeuPathError, match="the labels are of 14 queries, and networks such as neupath take 15 or more"):
+    with pytest.raises(
+        NeuPathError, match="the labels are of 14 queries, and networks such as neupath take 15 or more"
+    ):
         train_auto(shop_graph(), labels_of(queries=14), tmp_path / "none", learners=["neupath"])
 
 
@@ -512,7 +514,9 @@ def test_a_stack_is_evaluated_by_its_ranking(stack: Stack) -> None:
     evaluation = npth.evaluate_pairs(stack, labels)
     assert evaluation.rmse is evaluation.r2 is None
     assert evaluation.auc > 0.5
-    assert evaluation.note == "the scores of a stack come from ranks and estimate no labels, so RMSE and R² are left out"
+    assert (
+        evaluation.note == "the scores of a stack come from ranks and estimate no labels, so RMSE and R² are left out"
+    )
     alone = npth.evaluate_pairs(stack.scorers_[0], labels)
     assert (alone.rmse, alone.r2, alone.note) == (pytest.approx(0.0), pytest.approx(1.0), None)
 

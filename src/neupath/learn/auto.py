@@ -3,18 +3,19 @@
 No learner is first everywhere: closed forms are where labels follow paths, embeddings where they follow communities,
 trees where several things must hold at once. Two learners together are often better than either, and which of several
 is best on a few dozen queries is partly luck. So `auto` starts from a standard mix (`STANDARD_MIX`, of what finished),
-and departs from it as far as the evidence is clear. Each learner is fitted to two thirds of the queries at a time and
-scores the labels of the others, and random targets beside them. A mix is judged by the mean of two metrics of these
-scores: AUC (for labels other than yes and no: how often the higher of two labels of a query gets the higher score) and
-the nDCG@20 of the labels among the random targets, since a search shows the top of a ranking. The rival of the standard
-mix is the mean of the mixes that are best on bootstrap samples of the queries (bagged ensemble selection, Caruana et
-al. 2004, over weights in fifths). A learner whose AUC is not above chance by a standard error over the held-out
-queries has no part in either mix. If the rival leads by z standard errors of the difference by query, the weights move towards
-it by 1 - (2 / z)², and not at all if z is below 2 (the shrinkage of James and Stein 1961). A learner without a mistake
-on held-out labels is taken alone. A label that was given in both directions is never learned from in one while it is
-held out in the other. Where the labels say themselves what is dissimilar, with at least as many of 0.5 and less as of
-more, the nDCG is among these alone; elsewhere random targets without a label count as 0, and the report says so. All that is finished is kept in the output folder, so that a run that was killed
-continues.
+and departs from it as far as the evidence is clear.
+
+Each learner is fitted to two thirds of the queries at a time and ranks the labels of the others; a label that was given
+in both directions is never learned from in one while it is held out in the other. A mix is judged by the mean of two
+metrics: AUC (for labels other than yes and no: how often the higher of two labels of a query gets the higher score) and
+the nDCG@20 of the labels, since a search shows the top of a ranking. Where at least as many labels are 0.5 or less as
+are more, the nDCG is among the labels alone; elsewhere it is among random targets, which count as 0, and the report
+says so. A learner whose AUC is not above chance by a standard error over the held-out queries has no weight, and networks
+take no part below 15 queries. The rival of the standard mix is the mean of the mixes that are best on bootstrap samples
+of the queries (bagged ensemble selection, Caruana et al. 2004, over weights in fifths). If it leads by z standard
+errors of the difference by query, the weights move towards it by 1 - (2 / z)², and not at all if z is below 2 (the
+shrinkage of James and Stein 1961). A learner without a mistake on held-out labels is taken alone. All that is finished
+is kept in the output folder, so that a run that was killed continues.
 """
 
 import json
@@ -34,7 +35,15 @@ from neupath._runtime.files import write_text
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.scorer import Scorer, read_saved
 from neupath.engine.topk import Ranking, stacked, top_k_of_scores
-from neupath.errors import MissingExtraError, NeuPathError, OtherNodesError, QueryError, SourceError, SourceWarning, listed
+from neupath.errors import (
+    MissingExtraError,
+    NeuPathError,
+    OtherNodesError,
+    QueryError,
+    SourceError,
+    SourceWarning,
+    listed,
+)
 from neupath.graph.hin import HIN, Floats, digest
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.learn.attention import AttentionPath
@@ -189,7 +198,7 @@ def beats_chance(labels: Pairs, predicted: Floats) -> bool:
     by_query = score_by_query(labels, predicted)
     by_query = by_query[np.isfinite(by_query)]
     if len(by_query) > 1:
-        return float(by_query.mean()) - 0.5 > float(by_query.std(ddof=1)) / np.sqrt(len(by_query))
+        return bool(by_query.mean() - 0.5 > by_query.std(ddof=1) / np.sqrt(len(by_query)))
     above = int((labels.scores > np.median(labels.scores)).sum())
     return score_labels(labels, predicted) - 0.5 > error_by_chance(above, len(labels) - above)
 
@@ -347,9 +356,9 @@ class Stack(Scorer):
         s(q, t) = Σ_m weight_m·(1 - log rank_m(q, t) / log n)
 
     rank_m(q, t) is how many of the n targets the member scores at least as high as t for the query: 1 for its best one,
-    n for all those at the bottom, which have nothing from it. A query from which no path leads to any target has the score 0 with all of them. Over a graph with other nodes than
-    the one it was trained on, members that know each node by features of its own are left out, and the weights of the
-    others are scaled up; a `SourceWarning` says so once.
+    n for all those at the bottom, which have nothing from it. A query from which no path leads to any target has the
+    score 0 with all of them. Over a graph with other nodes than the one it was trained on, members that know each node
+    by features of its own are left out, and the weights of the others are scaled up; a `SourceWarning` says so once.
 
     Parameters
     ----------
@@ -717,7 +726,9 @@ class _AutoRun:
     def _predict(self, name: str, fold: Rows, predicted: list[float | None], seconds: float) -> None:
         rest = rest_of(fold, self.labels.queries, self.labels.partners)
         if not len(rest):
-            raise QueryError("the labels held out are the others in the other direction, so none are left to learn from")
+            raise QueryError(
+                "the labels held out are the others in the other direction, so none are left to learn from"
+            )
         scorer = LEARNERS[name](self.hin, self.labels.take(rest), replace(self.allowed, seconds=seconds))
         queries, targets = (
             np.append(getattr(self.labels, side), getattr(self.others, side)) for side in ("queries", "targets")
@@ -755,13 +766,13 @@ class _AutoRun:
             self.state.notes[name] = f"no weight: {self.metric} not above chance by a standard error"
         if len(by_chance) == len(finished):
             known = [name for name in finished if name not in _NETWORKS] or list(finished)
-            usual = _standard_mix(known)
-            weights = {name: weight for name, weight in zip(known, usual.tolist(), strict=True) if weight}
+            prior = _standard_mix(known)
+            chosen = {name: weight for name, weight in zip(known, prior.tolist(), strict=True) if weight}
             reason = (
                 f"no learner ranks held-out labels better than chance by a standard error, so they do not tell which "
-                f"to take: {_describe_mix(known, usual)}"
+                f"to take: {_describe_mix(known, prior)}"
             )
-            return dict(sorted(weights.items(), key=lambda item: -item[1])), reason
+            return dict(sorted(chosen.items(), key=lambda item: -item[1])), reason
         finished = {name: scores for name, scores in finished.items() if name not in by_chance}
         if len(finished) == 1:
             return {next(iter(finished)): 1.0}, f"{next(iter(finished))} alone ranks held-out labels better than chance"

@@ -188,7 +188,9 @@ def _held_out(hin: HIN, pairs: Pairs, fit: Fit, seed: int) -> Floats:
     for fold in folds:
         rest = rest_of(fold, pairs.queries, pairs.partners)
         if not len(rest):
-            raise QueryError("the labels held out are the others in the other direction, which leaves none to learn from")
+            raise QueryError(
+                "the labels held out are the others in the other direction, which leaves none to learn from"
+            )
         scorer = fit(hin, pairs.take(rest))
         for query in np.unique(pairs.queries[fold]):
             own = fold[pairs.queries[fold] == query]

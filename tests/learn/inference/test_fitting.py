@@ -37,7 +37,9 @@ def test_folds_are_whole_queries_and_cover_all(groups: list[int], seed: int) -> 
         assert sum(len(own) for own in owners) == len(set(groups))
 
 
-@given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=40, unique=True), st.integers(0, 5))
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=40, unique=True), st.integers(0, 5)
+)
 def test_mirror_images_of_held_out_pairs_are_not_learned_from(pairs: list[tuple[int, int]], seed: int) -> None:
     queries, targets = np.array(pairs).T
     for fold in folds_of(queries, seed):
