@@ -10,12 +10,12 @@ in both directions is never learned from in one while it is held out in the othe
 metrics: AUC (for labels other than yes and no: how often the higher of two labels of a query gets the higher score) and
 the nDCG@20 of the labels, since a search shows the top of a ranking. Where at least as many labels are 0.5 or less as
 are more, the nDCG is among the labels alone; elsewhere it is among random targets, which count as 0, and the report
-says so. A learner whose AUC is not above chance by a standard error over the held-out queries has no weight, and networks
-take no part below 15 queries. The rival of the standard mix is the mean of the mixes that are best on bootstrap samples
-of the queries (bagged ensemble selection, Caruana et al. 2004, over weights in fifths). If it leads by z standard
-errors of the difference by query, the weights move towards it by 1 - (2 / z)², and not at all if z is below 2 (the
-shrinkage of James and Stein 1961). A learner without a mistake on held-out labels is taken alone. All that is finished
-is kept in the output folder, so that a run that was killed continues.
+says so. A learner whose AUC is not above chance by a standard error over the held-out queries has no weight, and
+networks take no part below 15 queries. The rival of the standard mix is the mean of the mixes that are best on
+bootstrap samples of the queries (bagged ensemble selection, Caruana et al. 2004, over weights in fifths). If it leads
+by z standard errors of the difference by query, the weights move towards it by 1 - (2 / z)², and not at all if z is
+below 2 (the shrinkage of James and Stein 1961). A learner without a mistake on held-out labels is taken alone. All that
+is finished is kept in the output folder, so that a run that was killed continues.
 """
 
 import json
