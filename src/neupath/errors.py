@@ -120,6 +120,10 @@ class QueryError(NeuPathError):
     """A parameter has a value that makes no sense."""
 
 
+class OtherNodesError(QueryError):
+    """A learned scorer knows each node by features of its own, and a graph has other nodes."""
+
+
 class NotEnoughMemoryError(NeuPathError, MemoryError):
     """Some work would take more memory than is free."""
 

@@ -2,12 +2,20 @@
 
 import json
 import re
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 pytest.importorskip("torch")
 
+import neupath as npth
+from neupath.cli.train_commands import render_auto
+from neupath.learn.auto import AutoReport, Stack, Tried
+from neupath.learn.registry import make_model
+from neupath.live import LiveStore
+from neupath.store import Node, Update, write_store
 from tests.command_line import Run
 from tests.tables import write
 
@@ -223,3 +231,41 @@ def test_auto_is_the_default_for_pairs(run: Run, tmp_path: Path) -> None:
     arguments = ("train", "toy", "--pairs", across, "--out", model, "--query-type", "author", "--target-type", "venue")
     assert run(*arguments).code == 0
     assert run("search", "toy", "Mike", "--model", model, "-k", 1, "--json").json["hits"][0]["id"] == "SIGMOD"
+
+
+@pytest.mark.slow
+def test_a_stack_over_a_changed_store_says_what_is_left_out(run: Run, tmp_path: Path) -> None:
+    """Once per command; where nothing fits, it is one error."""
+    toy = npth.load("toy")
+    labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
+    network = make_model("rgcn", dim=4, epochs=1, device="cpu").fit(toy, labels)
+    parts = [{"weight": 0.5, "mean": 0.0, "spread": 1.0}] * 2
+    model = Stack.of([npth.PathSim("APVPA").fit(toy), network], parts).save(tmp_path / "model")
+    alone = Stack.of([network], parts[:1]).save(tmp_path / "alone")
+    store = write_store(toy, tmp_path / "store")
+    search = ("search", store, "Mike", "-k", 1)
+    assert run(*search, "--model", model).err == ""
+    with LiveStore(store) as live:
+        live.update(Update(add_nodes=[Node("venue", "WWW")]))
+    answer = run(*search, "--model", model, "--json")
+    assert answer.json["hits"][0]["id"] == "Bob"
+    assert answer.err.count("rgcn of the stack pathsim + rgcn is left out") == 1
+    refused = run(*search, "--model", alone)
+    assert refused.code != 0
+    assert "no member of this stack fits the graph: rgcn knows each node" in refused.err
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("query,target,score\nMike,Bob,1\nMike,Ann,0\n")
+    evaluated = run("evaluate", store, "--model", model, "--pairs", pairs)
+    assert "the scores of a stack come from ranks" in evaluated.out
+
+
+def test_auto_prints_the_mix_beside_its_members() -> None:
+    members = [Tried(name, 0.7, 0.6, 0.8, 0.5, 1.0, 0.5) for name in ("pathboost", "infer")]
+    mix = Tried("mix", 0.75, 0.6, 0.8, 0.5, 2.0, 1.0)
+    report = AutoReport("", "AUC", 1, 1, tuple(members), mix, ("pathboost", "infer"), "why", "what is 0", 2.0, 9.0)
+    console = Console(file=StringIO(), record=True, width=120)
+    console.print(render_auto(report))
+    shown = console.export_text()
+    assert re.search(r"^mix +0\.7500 +0\.600 to 0\.800 ", shown, re.MULTILINE)
+    assert "1 label of 1 query: pathboost + infer" in shown
+    assert "what is 0" in shown

@@ -5,13 +5,14 @@ import os
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import neupath as npth
-from neupath import NeuPathError
+from neupath import NeuPathError, SourceWarning
 from neupath.engine.scorer import Scorer
 from neupath.explain.explanation import explain_model
 from neupath.explain.html_report import render_html
@@ -21,10 +22,11 @@ from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.registry import make_model
 from neupath.live import LiveGraph
 from neupath.measures import Combination, Part
+from neupath.store import Node, Update
 from tests.graphs import shop_graph
 
 
-def labels_of(path: str = "user-item-user", queries: int = 12) -> Pairs:
+def labels_of(path: str = "user-item-user", queries: int = 16) -> Pairs:
     return draw_pairs(npth.PathSim(path).fit(shop_graph()), [f"u{i}" for i in range(queries)], per_query=8)
 
 
@@ -170,6 +172,11 @@ def rank_by(scores_of_query):
     return lambda hin, _pairs, _allowed: Fixed().fit(hin)
 
 
+def three_of_four() -> Pairs:
+    """Of sixteen queries, three similar targets and one other: too few others to judge the top of a ranking by."""
+    return Pairs("user", np.repeat(np.arange(6, 22), 4), np.tile([0, 1, 2, 3], 16), np.tile([1.0, 1.0, 1.0, 0.0], 16))
+
+
 @pytest.mark.parametrize(("strangers", "weights"), [(0.0, [0.6, 0.4]), (5.0, [1.0, 0.0])])
 def test_a_stack_must_not_cost_the_top(
     strangers: float, weights: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -177,20 +184,20 @@ def test_a_stack_must_not_cost_the_top(
     """Together the learners order all labels, but the second may put targets without a label above these."""
     hin = shop_graph()
     users = hin.num_nodes("user")
-    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    labels = three_of_four()
     first, second = np.zeros(users), np.full(users, strangers)
-    first[:3], second[:3] = [1.0, 0.4, 0.5], [0.0, 0.9, 0.5]
+    first[:4], second[:4] = [1.0, 0.6, 0.3, 0.5], [0.3, 0.6, 1.0, 0.5]
     monkeypatch.setattr(auto, "LEARNERS", {"first": rank_by(first), "second": rank_by(second)})
     report = train_auto(hin, labels, tmp_path)
     assert [each.weight for each in report.tried] == pytest.approx(weights)
 
 
 def test_of_equal_learners_the_one_with_the_better_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Both order half of the labels; one puts targets without a label above them."""
+    """Both order two thirds of the labels; one puts targets without a label above them."""
     hin = shop_graph()
-    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    labels = three_of_four()
     low, high = np.full(hin.num_nodes("user"), 5.0), np.zeros(hin.num_nodes("user"))
-    low[:3] = high[:3] = [1.0, 0.4, 0.5]
+    low[:4] = high[:4] = [1.0, 0.6, 0.3, 0.5]
     monkeypatch.setattr(auto, "LEARNERS", {"low": rank_by(low), "high": rank_by(high)})
     report = train_auto(hin, labels, tmp_path)
     assert report.chosen == ("high",)
@@ -211,10 +218,10 @@ def test_without_clear_evidence_the_standard_mix(monkeypatch: pytest.MonkeyPatch
 def test_moves_towards_what_is_clearly_better(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hin = shop_graph()
     worse, better = np.random.default_rng(0).normal(size=(2, hin.num_nodes("user")))
-    better[:3] = [9.0, 5.0, 7.0]  # the first above the third in each query, the second below it
+    worse[:4], better[:4] = [0.9, 0.8, 0.5, 0.7], [9.0, 8.0, 5.0, 7.0]  # two of three above the other in each query
     known = {"pathboost": rank_by(worse), "infer": rank_by(worse), "gat": rank_by(better)}
     monkeypatch.setattr(auto, "LEARNERS", known)
-    labels = Pairs("user", np.repeat(np.arange(6, 18), 3), np.tile([0, 1, 2], 12), np.tile([1.0, 1.0, 0.0], 12))
+    labels = three_of_four()
     report = train_auto(hin, labels, tmp_path)
     assert report.chosen[0] == "gat"
     assert report.tried[2].weight > 0.5
@@ -330,6 +337,220 @@ def test_a_member_that_fails_at_the_end_is_left_out(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(auto, "LEARNERS", {"neupath": full})
     with pytest.raises(NeuPathError, match="the GPU is full"):
         train_auto(hin, labels, tmp_path / "none")
+
+
+# ---- Held-out labels -----------------------------------------------------------------------------
+def both_directions(seed: int = 0) -> Pairs:
+    """Coin flips for 120 pairs of 24 users, each written in both directions."""
+    rng = np.random.default_rng(seed)
+    chosen = rng.permutation(276)[:120]
+    first, second = (side[chosen] for side in np.triu_indices(24, 1))
+    coins = (rng.random(120) < 0.5).astype(np.float64)
+    return Pairs("user", np.append(first, second), np.append(second, first), np.append(coins, coins))
+
+
+def test_a_label_is_not_held_out_while_its_mirror_image_is_learned_from(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A learner that repeats what it was told of a pair, in either direction, knows nothing of held-out labels."""
+
+    def repeat(hin, pairs, _allowed) -> Scorer:
+        told = np.full((hin.num_nodes("user"),) * 2, 0.5)
+        told[pairs.queries, pairs.targets] = told[pairs.targets, pairs.queries] = pairs.scores
+        scorer = rank_by(told[0])(hin, None, None)
+        scorer.score_rows = lambda queries: told[queries]
+        return scorer
+
+    monkeypatch.setattr(auto, "LEARNERS", {"repeat": repeat})
+    assert train_auto(shop_graph(), both_directions(), tmp_path).tried[0].score == 0.5
+
+
+@pytest.mark.slow
+def test_coin_flips_in_both_directions_are_not_predicted(tmp_path: Path) -> None:
+    pytest.importorskip("lightgbm")
+    hin = shop_graph()
+    runs = [train_auto(hin, both_directions(seed), tmp_path / f"{seed}", learners=["pathboost"]) for seed in range(6)]
+    assert np.mean([run.tried[0].score for run in runs]) == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_learner_at_chance_has_no_weight(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`infer` and `pathboost` have standard weights, but one of them ranks held-out labels the wrong way round."""
+    hin = shop_graph()
+    good = np.zeros(hin.num_nodes("user"))
+    good[:4] = [0.9, 0.8, 0.5, 0.7]
+    monkeypatch.setattr(auto, "LEARNERS", {"pathboost": rank_by(-good), "infer": rank_by(good)})
+    report = train_auto(hin, three_of_four(), tmp_path)
+    assert report.chosen == ("infer",)
+    assert report.reason == "infer alone ranks held-out labels better than chance"
+    assert report.tried[0].note == "no weight: AUC not above chance by a standard error"
+    assert report.tried[0].score < 0.5 < report.tried[1].score
+
+
+def test_where_all_learners_are_at_chance_the_standard_mix_without_networks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    hin = shop_graph()
+    scores = np.random.default_rng(0).normal(size=(2, hin.num_nodes("user")))
+    scores[:, :4] = [0.0, 0.0, 0.0, 1.0]
+    first, second = map(rank_by, scores)
+    monkeypatch.setattr(auto, "LEARNERS", {"neupath": first, "infer": second, "pathboost": first})
+    report = train_auto(hin, three_of_four(), tmp_path)
+    assert report.chosen == ("pathboost", "infer")
+    assert "no learner ranks held-out labels better than chance by a standard error" in report.reason
+
+
+def test_networks_need_labels_of_fifteen_queries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    far = along("user-item-tag-item-user")
+    monkeypatch.setattr(auto, "LEARNERS", {"pathboost": far, "neupath": far})
+    few = train_auto(shop_graph(), labels_of(queries=14), tmp_path / "few")
+    assert few.tried[1].note == "left out: networks take labels of 15 queries or more, and these are of 14"
+    assert train_auto(shop_graph(), labels_of(queries=15), tmp_path / "more").tried[1].score is not None
+    with pytest.raises(
+        NeuPathError, match="the labels are of 14 queries, and networks such as neupath take 15 or more"
+    ):
+        train_auto(shop_graph(), labels_of(queries=14), tmp_path / "none", learners=["neupath"])
+
+
+def test_targets_without_a_label_count_as_dissimilar_only_where_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """With enough labels that say no, the nDCG is among labels alone; it is not lost to targets nobody judged."""
+    hin = shop_graph()
+    strangers_first = np.full(hin.num_nodes("user"), 9.0)
+    strangers_first[:4] = [0.9, 0.8, 0.5, 0.7]
+    monkeypatch.setattr(auto, "LEARNERS", {"infer": rank_by(strangers_first)})
+    one_no = three_of_four()
+    said = train_auto(hin, one_no, tmp_path / "said")
+    assert "random targets without a label count as dissimilar" in said.unlabelled
+    assert said.tried[0].ndcg < 0.5
+    half_no = Pairs("user", one_no.queries, one_no.targets, np.tile([1.0, 1.0, 0.0, 0.0], 16))
+    judged = train_auto(hin, half_no, tmp_path / "judged")
+    assert judged.unlabelled == ""
+    assert judged.tried[0].ndcg > 0.9
+
+
+def test_examples_alone_say_what_they_are_compared_with(tmp_path: Path) -> None:
+    """The counts are those of the labels that were given."""
+    examples = [(f"u{query}", f"u{target}") for query in range(20, 26) for target in range(3)]
+    report = train_auto(shop_graph(), examples, tmp_path, learners=["infer"])
+    assert (report.labels, report.queries) == (18, 6)
+    assert "90 beside the examples, in training and in AUC" in report.unlabelled
+
+
+def test_the_mix_is_judged_as_its_members_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    hin = shop_graph()
+    first, second = np.zeros((2, hin.num_nodes("user")))
+    first[:4], second[:4] = [1.0, 0.6, 0.3, 0.5], [0.3, 0.6, 1.0, 0.5]
+    monkeypatch.setattr(auto, "LEARNERS", {"first": rank_by(first), "second": rank_by(second)})
+    report = train_auto(hin, three_of_four(), tmp_path)
+    assert report.mix is not None
+    assert report.mix.score == 1.0 > max(each.score for each in report.tried)
+    assert report.to_dict()["mix"] == json.loads((tmp_path / "auto.json").read_text())["mix"]
+    assert report.mix.ndcg >= max(each.ndcg for each in report.tried)
+
+
+def test_equal_values_of_few_queries_are_no_certainty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Sixteen queries without a mistake do not show that there are none: a fifth of all queries could have one."""
+    hin = shop_graph()
+    right = np.zeros(hin.num_nodes("user"))
+    right[:3] = 1.0
+    monkeypatch.setattr(auto, "LEARNERS", {"infer": rank_by(right)})
+    (tried,) = train_auto(hin, three_of_four(), tmp_path).tried
+    assert (tried.score, tried.high) == (1.0, 1.0)
+    assert 0.75 < tried.low < 0.85
+
+
+# ---- Stacks over changed graphs ------------------------------------------------------------------
+@pytest.fixture
+def stack() -> Stack:
+    """A stack of a path, which fits any graph with this schema, and of a network that knows the nodes one by one."""
+    pytest.importorskip("torch")
+    hin = shop_graph()
+    network = make_model("gcn", dim=4, epochs=1, seed=0, device="cpu").fit(hin, labels_of())
+    parts = [{"weight": 0.75, "mean": 0.0, "spread": 0.5}, {"weight": 0.25, "mean": 0.0, "spread": 1.0}]
+    return Stack.of([along("user-item-user")(hin, None, None), network], parts)
+
+
+def with_one_more_tag() -> npth.HIN:
+    live = LiveGraph(shop_graph())
+    live.update(Update(add_nodes=[Node("tag", "t99")]))
+    return live.view().hin
+
+
+ALONE = "gcn of the stack combination \\+ gcn is left out, and the weights of the others are scaled up"
+
+
+@pytest.mark.slow
+def test_a_stack_leaves_out_what_does_not_fit_a_changed_graph(stack: Stack, tmp_path: Path) -> None:
+    hin, changed = shop_graph(), with_one_more_tag()
+    expected = along("user-item-user")(changed, None, None).top_k("u3").ids
+    with pytest.warns(SourceWarning, match=ALONE):
+        bound = stack.bind(changed)
+    assert bound.top_k("u3").ids == expected
+    assert bound.members == [{"weight": 1.0}]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert stack.bind(changed).left_out == ("gcn",), "said once"
+        np.testing.assert_array_equal(stack.bind(hin).scores("u3"), stack.scores("u3"))
+        again = npth.load_scorer(stack.save(tmp_path), hin)
+    assert again.left_out == ()
+    np.testing.assert_allclose(again.scores("u3"), stack.scores("u3"))
+    with pytest.warns(SourceWarning, match=ALONE):
+        loaded = npth.load_scorer(tmp_path, changed)
+    np.testing.assert_array_equal(loaded.scores("u3"), bound.scores("u3"))
+
+
+@pytest.mark.slow
+def test_a_stack_follows_a_live_graph(stack: Stack) -> None:
+    live = LiveGraph(shop_graph())
+    live.attach(stack)
+    assert live.view().scorer(stack).left_out == ()
+    for tag in ("t98", "t99"):
+        live.update(Update(add_nodes=[Node("tag", tag)]))
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = live.view().scorer(stack)
+        assert found.left_out == ("gcn",)
+        assert len(said) == (tag == "t98")
+        assert found.top_k("u3", k=3).ids == npth.PathSim("user-item-user").fit(live.view().hin).top_k("u3", k=3).ids
+
+
+@pytest.mark.slow
+def test_a_stack_of_which_nothing_fits_says_so(stack: Stack, tmp_path: Path) -> None:
+    networks = Stack.of(stack.scorers_[1:], stack.members[1:])
+    for bind in (networks.bind, lambda hin: npth.load_scorer(networks.save(tmp_path), hin)):
+        with pytest.raises(NeuPathError, match="no member of this stack fits the graph: gcn knows each node"):
+            bind(with_one_more_tag())
+
+
+@pytest.mark.slow
+def test_a_node_from_which_no_path_leads_has_no_hits(stack: Stack) -> None:
+    """A network has an opinion on any pair of nodes, also on those of a node without edges."""
+    assert stack.top_k("u3")
+    assert stack.top_k("u39").ids == ()
+    assert not stack.scores("u39").any()
+
+
+def test_targets_that_no_member_relates_have_the_score_0() -> None:
+    hin = shop_graph()
+    paths = [along(path)(hin, None, None) for path in ("user-item-user", "user-item-tag-item-user")]
+    together = Stack.of(paths, [{"weight": 0.5, "mean": 0.4, "spread": 0.3}] * 2)
+    related = sum(path.scores("u3") for path in paths) > 0
+    np.testing.assert_array_equal(together.scores("u3") > 0, related)
+    assert not together.scores("u3")[~related].any()
+
+
+@pytest.mark.slow
+def test_a_stack_is_evaluated_by_its_ranking(stack: Stack) -> None:
+    labels = labels_of()
+    evaluation = npth.evaluate_pairs(stack, labels)
+    assert evaluation.rmse is evaluation.r2 is None
+    assert evaluation.auc > 0.5
+    assert (
+        evaluation.note == "the scores of a stack come from ranks and estimate no labels, so RMSE and R² are left out"
+    )
+    alone = npth.evaluate_pairs(stack.scorers_[0], labels)
+    assert (alone.rmse, alone.r2, alone.note) == (pytest.approx(0.0), pytest.approx(1.0), None)
 
 
 def test_pathboost_comes_first() -> None:

@@ -12,6 +12,8 @@ import pytest
 import neupath as npth
 from neupath.client import Client, ServiceError
 from neupath.errors import WriteError
+from neupath.learn.auto import Stack
+from neupath.learn.registry import make_model
 from neupath.live import LiveStore
 from neupath.store import check, write_store
 from tests.patience import PATIENCE
@@ -325,3 +327,26 @@ def test_a_trained_model_follows_the_store(start: Start, tmp_path: Path) -> None
         assert len(store.view().models) == 1  # followed from here on, not bound anew
         expected = model.bind(store.store.hin()).top_k("Mike", zeros=True)
         assert [hit["score"] for hit in result["hits"]] == pytest.approx([hit.score for hit in expected], abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::neupath.SourceWarning")
+def test_a_stack_goes_on_without_the_members_that_an_update_makes_useless(start: Start, tmp_path: Path) -> None:
+    """An embedding knows the nodes that it was trained on, and no other; the list of models says what is left out."""
+    pytest.importorskip("torch")
+    toy = npth.load("toy")
+    labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
+    network = make_model("rgcn", dim=4, epochs=1, device="cpu").fit(toy, labels)
+    parts = [{"weight": 0.5, "mean": 0.0, "spread": 1.0}] * 2
+    model = Stack.of([npth.PathSim("APVPA").fit(toy), network], parts).save(tmp_path / "model")
+    with LiveStore(write_store(toy, tmp_path / "s")) as store:
+        running = start(graphs={"live": store}, models={"learned": model})
+        search = f"{GRAPH}/search?query=Mike&model=learned"
+        assert running.get(search).json()["version"] == 0
+        assert "left_out" not in running.get("/api/models").json()[0]
+        assert running.post(f"{GRAPH}/updates", {"add_nodes": [{"node_type": "venue", "id": "WWW"}]}).status_code == 200
+        result = running.get(search).json()
+        exact = running.get(f"{GRAPH}/search?query=Mike&metapath=APVPA").json()
+        assert result["version"] == 1
+        assert [hit["id"] for hit in result["hits"]] == [hit["id"] for hit in exact["hits"]]
+        assert running.get("/api/models").json()[0]["left_out"] == {"live": ["rgcn"]}

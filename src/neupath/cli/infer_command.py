@@ -26,6 +26,7 @@ from neupath.cli.terminal import (
     titled,
 )
 from neupath.errors import QueryError
+from neupath.explain.explanation import counted
 from neupath.graph.hin import HIN
 from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, Suggestion
@@ -234,7 +235,8 @@ def render_inferred(inferred: Inferred, most: int = 6) -> Group:
         more = len(inferred.alternatives) - most
         lines += [Text(f"  and {more:,} more", style="dim")] if more > 0 else []
     types = " and ".join(dict.fromkeys((inferred.pairs.node_type, inferred.pairs.target_type)))
-    return titled(f"what {len(inferred.pairs):,} labelled pairs of {types} nodes mean", *lines)
+    pairs, mean = counted(len(inferred.pairs), "labelled pair"), "means" if len(inferred.pairs) == 1 else "mean"
+    return titled(f"what {pairs} of {types} nodes {mean}", *lines)
 
 
 def _render_suggestions(suggestions: Sequence[Suggestion]) -> Group:

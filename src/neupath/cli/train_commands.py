@@ -29,6 +29,7 @@ from neupath.cli.terminal import (
 )
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
+from neupath.explain.explanation import counted
 from neupath.learn.evaluation import Evaluation, LabelEvaluation, evaluate_pairs, split_queries
 from neupath.learn.evaluation import evaluate as compare
 from neupath.learn.labels import NodeTypes, Protocol, join_types, read_pairs, too_few
@@ -209,14 +210,16 @@ def render_auto(report: "AutoReport") -> Group:
     """Show what auto tried, how well each did on held-out queries, and what it chose."""
     columns = "learner", f">held-out {report.metric}", ">95 % interval", ">nDCG@20", ">seconds", ">weight", ""
     table = plain_table(*columns)
-    for each in report.tried:
+    for each in (*report.tried, *([report.mix] if report.mix else [])):
         score = "-" if each.score is None else f"{each.score:.4f}"
         interval = "-" if each.low is None else f"{each.low:.3f} to {each.high:.3f}"
         top = "-" if each.ndcg is None else f"{each.ndcg:.3f}"
-        weight = f"{each.weight:.2f}" if each.learner in report.chosen else "-"
+        weight = f"{each.weight:.2f}" if each.weight else "-"
         table.add_row(each.learner, score, interval, top, f"{each.seconds:.1f}", weight, printable(each.note))
-    title = f"{report.labels:,} labels of {report.queries:,} queries: {' + '.join(report.chosen)}"
-    return titled(title, table, f"{report.reason}; {report.seconds:.0f} s of {report.budget:.0f}")
+    queries = f"{report.queries:,} {'query' if report.queries == 1 else 'queries'}"
+    title = f"{counted(report.labels, 'label')} of {queries}: {' + '.join(report.chosen)}"
+    notes = [report.unlabelled] if report.unlabelled else []
+    return titled(title, table, f"{report.reason}; {report.seconds:.0f} s of {report.budget:.0f}", *notes)
 
 
 # ---- evaluate ------------------------------------------------------------------------------------
@@ -318,9 +321,10 @@ def render_evaluation(evaluation: Evaluation | LabelEvaluation, title: str) -> G
     for name, value in evaluation.to_dict().items():
         if isinstance(value, float):
             table.add_row(name, f"{value:.4f}" if name != "seconds_per_query" else f"{value:.6f}")
-        elif name not in ("metapath", "protocol"):
+        elif name not in ("metapath", "protocol", "note"):
             table.add_row(name, "-" if value is None else str(value))
-    return titled(title, table)
+    note = getattr(evaluation, "note", None)
+    return titled(title, table, *([note] if note else []))
 
 
 def _render_shares(shares: Sequence[tuple[str, float]], title: str, most: int = 10) -> Group:

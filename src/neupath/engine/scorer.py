@@ -111,6 +111,8 @@ class Scorer(ABC):
     """What to say of targets that are no hits."""
     is_signed: bool = False
     """Whether it gives scores below 0 to targets that a search does not list."""
+    ranks_only: ClassVar[bool] = False
+    """Whether its scores only order targets, and are no estimates of labels."""
     saved_files: ClassVar[tuple[str, ...]] = ()
     """What `save` writes besides its description."""
     hin_: HIN

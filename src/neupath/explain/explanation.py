@@ -868,16 +868,14 @@ def _explain_stack(
     """Explain each learner of a stack that can be, and what each adds to the score of the stack."""
     score, rank, num_targets = standing(stack, query, target)
     learners, refused = [], None
-    for name, member, scorer in stack.named_members():
+    for scorer, (name, weight, own, share) in zip(stack.scorers_, stack.parts_of_score(query, target), strict=True):
         explanation = None
         if _shows_paths(scorer):
             try:
                 explanation = explain_model(scorer, query, target, limit, by=by, paths=paths)
             except QueryError as error:
                 refused = refused or error
-        own = explanation.score if explanation else scorer.score(query, target)
-        share = member["weight"] * (own - member.get("mean", 0.0)) / member["spread"] if score else 0.0
-        learners.append(ExplainedLearner(name, member["weight"], own, share, explanation))
+        learners.append(ExplainedLearner(name, weight, own, share, explanation))
     if refused is not None and not any(learner.explanation for learner in learners):
         raise refused
     learners.sort(key=lambda learner: -learner.weight)
@@ -916,7 +914,7 @@ def explain_model(
     query, target = id_of(query), id_of(target)
     if isinstance(scorer, Combination):
         return explain_combination(scorer, query, target, limit, by=by, paths=paths)
-    if hasattr(scorer, "named_members"):
+    if hasattr(scorer, "parts_of_score"):
         return _explain_stack(scorer, query, target, limit, by=by, paths=paths)
     combination = scorer.as_combination() if hasattr(scorer, "as_combination") else None
     if combination is not None:

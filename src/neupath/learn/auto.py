@@ -3,18 +3,23 @@
 No learner is first everywhere: closed forms are where labels follow paths, embeddings where they follow communities,
 trees where several things must hold at once. Two learners together are often better than either, and which of several
 is best on a few dozen queries is partly luck. So `auto` starts from a standard mix (`STANDARD_MIX`, of what finished),
-and departs from it as far as the evidence is clear. Each learner is fitted to two thirds of the queries at a time and
-scores the labels of the others, and random targets beside them. A mix is judged by the mean of two metrics of these
-scores: AUC (for labels other than yes and no: how often the higher of two labels of a query gets the higher score) and
-the nDCG@20 of the labels among the random targets, since a search shows the top of a ranking. The rival of the standard
-mix is the mean of the mixes that are best on bootstrap samples of the queries (bagged ensemble selection, Caruana et
-al. 2004, over weights in fifths). If it leads by z standard errors of the difference by query, the weights move towards
-it by 1 - (2 / z)², and not at all if z is below 2 (the shrinkage of James and Stein 1961). A learner without a mistake
-on held-out labels is taken alone. All that is finished is kept in the output folder, so that a run that was killed
-continues.
+and departs from it as far as the evidence is clear.
+
+Each learner is fitted to two thirds of the queries at a time and ranks the labels of the others; a label that was given
+in both directions is never learned from in one while it is held out in the other. A mix is judged by the mean of two
+metrics: AUC (for labels other than yes and no: how often the higher of two labels of a query gets the higher score) and
+the nDCG@20 of the labels, since a search shows the top of a ranking. Where at least as many labels are 0.5 or less as
+are more, the nDCG is among the labels alone; elsewhere it is among random targets, which count as 0, and the report
+says so. A learner whose AUC is not above chance by a standard error over the held-out queries has no weight, and
+networks take no part below 15 queries. The rival of the standard mix is the mean of the mixes that are best on
+bootstrap samples of the queries (bagged ensemble selection, Caruana et al. 2004, over weights in fifths). If it leads
+by z standard errors of the difference by query, the weights move towards it by 1 - (2 / z)², and not at all if z is
+below 2 (the shrinkage of James and Stein 1961). A learner without a mistake on held-out labels is taken alone. All that
+is finished is kept in the output folder, so that a run that was killed continues.
 """
 
 import json
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -29,12 +34,22 @@ import numpy as np
 from neupath._runtime.files import write_text
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.scorer import Scorer, read_saved
-from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError
+from neupath.engine.topk import Ranking, stacked, top_k_of_scores
+from neupath.errors import (
+    MissingExtraError,
+    NeuPathError,
+    OtherNodesError,
+    QueryError,
+    SourceError,
+    SourceWarning,
+    listed,
+)
 from neupath.graph.hin import HIN, Floats, digest
-from neupath.graph.nodes import Id, Rows
+from neupath.graph.nodes import Id, Mask, Rows
 from neupath.learn.attention import AttentionPath
 from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
-from neupath.learn.inference.fitting import folds_of
+from neupath.learn.inference.binary_labels import error_by_chance
+from neupath.learn.inference.fitting import folds_of, rest_of
 from neupath.learn.inference.infer import infer_scorer
 from neupath.learn.labels import FEWEST_QUERIES, NodeTypes, Pairs, read_pairs, too_few, with_negatives
 from neupath.learn.registry import ARCHITECTURES, load_scorer, make_model
@@ -51,6 +66,9 @@ _SECONDS_PER_EDGE = {"cpu": 1e-4, "cuda": 1e-5}
 """About how long learners that pass over all edges take to train on one part of the queries, on 2 cores or a GPU."""
 _FINAL_SHARE = 0.25
 """The share of the budget that is kept to train what was chosen."""
+_FEWEST_FOR_NETWORKS = 15
+"""Queries with labels below which networks learn these by heart, and too few are held out to notice it."""
+_NO_NETWORKS = "left out: networks take labels of"
 _FOR_FEW_LABELS = "infer"
 """What is trained where too few labels leave nothing to hold out."""
 _OTHERS, _MOST_OTHERS = 100, 20_000
@@ -171,6 +189,25 @@ def score_labels(labels: Pairs, predicted: Floats) -> float:
     return auc((labels.scores[known] > np.median(labels.scores[known])).astype(np.float64), predicted[known])
 
 
+def beats_chance(labels: Pairs, predicted: Floats) -> bool:
+    """Whether held-out labels are ranked better than at random by more than a standard error.
+
+    The error is that of the mean over queries; where fewer than two queries have different labels, it is that of a
+    random ranking of all labels together.
+    """
+    by_query = score_by_query(labels, predicted)
+    by_query = by_query[np.isfinite(by_query)]
+    if len(by_query) > 1:
+        return bool(by_query.mean() - 0.5 > by_query.std(ddof=1) / np.sqrt(len(by_query)))
+    above = int((labels.scores > np.median(labels.scores)).sum())
+    return score_labels(labels, predicted) - 0.5 > error_by_chance(above, len(labels) - above)
+
+
+def has_negatives(labels: Pairs) -> bool:
+    """Whether labels say themselves what is dissimilar: at least as many are 0.5 or less as are more."""
+    return 2 * int((labels.scores > 0.5).sum()) <= len(labels)
+
+
 def draw_others(labels: Pairs, targets: int, seed: int) -> Pairs:
     """Return random targets of each query of some labels that are not among them, with the score 0."""
     rng = np.random.default_rng(seed)
@@ -241,6 +278,21 @@ def _drop_small(weights: Floats) -> Floats:
     return np.asarray(kept / kept.sum())
 
 
+def _interval(by_query: Floats, seed: int) -> tuple[float, float]:
+    """Return the 95 % interval of the mean of values of 0 to 1, one per query, by bootstrap.
+
+    Equal values have no spread to resample. Of n of them, it is only sure that at least a share p of all queries has
+    this value, with pⁿ = 0.025; the others may have any.
+
+    >>> _interval(np.ones(1), 0), _interval(np.ones(100), 0)
+    ((0.025, 1.0), (0.964, 1.0))
+    """
+    if np.ptp(by_query) > 0:
+        return bootstrap_interval(by_query, seed)
+    share, value = 0.025 ** (1 / len(by_query)), float(by_query[0])
+    return round(share * value, 3), round(1 - share * (1 - value), 3)
+
+
 def _standard_mix(learners: Sequence[str]) -> Floats:
     """Return the weights of learners without any evidence; the first alone if none of them has a standard weight."""
     weights = np.array([STANDARD_MIX.get(name, 0.0) for name in learners])
@@ -259,27 +311,74 @@ def _describe_mix(learners: Sequence[str], weights: Floats) -> str:
 
 
 # ---- The stack -----------------------------------------------------------------------------------
-class Stack(Scorer):
-    """Add up the scores of several learned scorers, each shifted and scaled to be comparable.
+def score_ranks(scores: Floats) -> Floats:
+    """Return 1 - log(rank) / log(n) of each of n targets, equal ones with the last rank of them; (queries, targets).
 
-        s(q, t) = Σ_m weight_m·(s_m(q, t) - mean_m) / spread_m
+    >>> score_ranks(np.array([[0.9, 0.3, 0.0, 0.0]])).tolist()
+    [[1.0, 0.5, 0.0, 0.0]]
+    """
+    ranked = np.empty_like(scores, dtype=np.float64)
+    for number, row in enumerate(scores):
+        ascending = np.sort(row)
+        ranks = len(row) - np.searchsorted(ascending, row, "left")
+        ranked[number] = 1 - np.log(ranks) / np.log(max(2, len(row)))
+    return ranked
+
+
+def _reaches_any(hin: HIN, node_type: str, query: int, target_type: str) -> bool:
+    """Whether a path of any length leads from a query to some target other than itself."""
+    visited = {name: np.zeros(hin.num_nodes(name), dtype=np.bool_) for name in hin.schema.node_types}
+    visited[node_type][query] = True
+    frontier = [(node_type, np.array([query]))]
+    while frontier:
+        own_type, rows = frontier.pop()
+        for link in hin.schema.links_from(own_type):
+            reached = np.unique(hin.matrix(link)[rows].indices)
+            new = reached[~visited[link.target][reached]]
+            if link.target == target_type and len(new):
+                return True
+            if len(new):
+                visited[link.target][new] = True
+                frontier.append((link.target, new))
+    return False
+
+
+@dataclass(eq=False)
+class _Identity:
+    """What all copies of one stack share."""
+
+    has_warned: bool = False
+
+
+class Stack(Scorer):
+    """Add up what the ranks of several learned scorers say, on a logarithmic scale.
+
+        s(q, t) = Σ_m weight_m·(1 - log rank_m(q, t) / log n)
+
+    rank_m(q, t) is how many of the n targets the member scores at least as high as t for the query: 1 for its best one,
+    n for all those at the bottom, which have nothing from it. A query from which no path leads to any target has the
+    score 0 with all of them. Over a graph with other nodes than the one it was trained on, members that know each node
+    by features of its own are left out, and the weights of the others are scaled up; a `SourceWarning` says so once.
 
     Parameters
     ----------
     members
-        The weight, mean and spread of each member; the members themselves come with `of`, or from a folder.
+        The weight of each member; the members themselves come with `of`, or from a folder.
 
     """
 
     name = "stack"
     exact = False
+    ranks_only = True
 
     def __init__(self, members: Sequence[dict[str, float]]) -> None:
-        self.members = [{key: float(member[key]) for key in ("weight", "mean", "spread")} for member in members]
+        self.members = [{"weight": float(member["weight"])} for member in members]
         if not self.members:
             raise QueryError("a stack needs at least one member")
         self.scorers_: list[Scorer] = []
-        self._identity = object()
+        self.left_out: tuple[str, ...] = ()
+        """The members that do not fit the graph."""
+        self._identity = _Identity()
 
     @classmethod
     def of(cls, scorers: Sequence[Scorer], members: Sequence[dict[str, float]]) -> Self:
@@ -296,8 +395,38 @@ class Stack(Scorer):
 
     def bind(self, hin: HIN) -> Self:
         self._fitted()
-        bound = self.of([scorer.bind(hin) for scorer in self.scorers_], self.members)
-        bound._identity = self._identity
+        names = [scorer.name for scorer in self.scorers_]
+        return self._of_those_that_fit(names, lambda number: self.scorers_[number].bind(hin))
+
+    def _of_those_that_fit(self, names: Sequence[str], bind: Callable[[int], Scorer]) -> Self:
+        """Return the stack of the members that can be bound to a graph, which `bind` does by number."""
+        scorers: list[Scorer] = []
+        members: list[dict[str, float]] = []
+        missing: list[str] = []
+        for number, (name, member) in enumerate(zip(names, self.members, strict=True)):
+            try:
+                scorers.append(bind(number))
+                members.append(member)
+            except OtherNodesError:
+                missing.append(name)
+        what = f"{listed(missing)} {'know' if len(missing) > 1 else 'knows'} each node by features of its own"
+        if not scorers:
+            raise OtherNodesError(
+                f"no member of this stack fits the graph: {what}, and this graph has other nodes than the one it was "
+                f"trained on; train it on this graph"
+            )
+        total = sum(member["weight"] for member in members) if missing else 1.0
+        bound = self.of(scorers, [{"weight": member["weight"] / total} for member in members])
+        bound._identity, bound.left_out = self._identity, (*self.left_out, *missing)
+        if missing and not self._identity.has_warned:
+            self._identity.has_warned = True
+            note = (
+                f"{listed(missing)} of the stack {' + '.join(names)} {'are' if len(missing) > 1 else 'is'} left out, "
+                f"and the weights of the others are scaled up: {what}, and this graph has other nodes than the one it "
+                f"was trained on"
+            )
+            advice = "train on this graph to have all of them"
+            warnings.warn(SourceWarning("a learned stack", [note], advice), stacklevel=3)
         return bound
 
     @property
@@ -313,8 +442,20 @@ class Stack(Scorer):
         self._fitted()
         total = np.zeros((len(queries), self.hin_.num_nodes(self.target_type)))
         for member, scorer in zip(self.members, self.scorers_, strict=True):
-            total += member["weight"] * (scorer.score_rows(queries) - member["mean"]) / member["spread"]
+            total += member["weight"] * score_ranks(scorer.score_rows(queries))
+        for number, query in enumerate(queries.tolist()):
+            if not _reaches_any(self.hin_, self.source_type, query, self.target_type):
+                total[number] = 0.0
         return total
+
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:  # noqa: ARG002
+        rankings = []
+        for query, own in zip(queries, skipped, strict=True):
+            scores = self.score_rows(np.array([query]))
+            related = scores[0] != 0
+            allowed = related if candidates is None else related & candidates
+            rankings.append(top_k_of_scores(scores, np.array([own]), k, allowed))
+        return stacked(rankings)
 
     def fingerprint(self) -> str:
         return "".join(scorer.fingerprint() for scorer in self.scorers_)
@@ -323,11 +464,17 @@ class Stack(Scorer):
     def identity(self) -> object:
         return self._identity
 
-    def named_members(self) -> list[tuple[str, dict[str, float], Scorer]]:
-        """Return the name of each learner, its weight and scale, and the fitted scorer."""
-        self._fitted()
-        names = ["infer" if isinstance(scorer, Combination) else scorer.name for scorer in self.scorers_]
-        return list(zip(names, self.members, self.scorers_, strict=True))
+    def parts_of_score(self, query: Id, target: Id) -> list[tuple[str, float, float, float]]:
+        """Return the name and weight of each member, its own score of a pair, and what it adds to that of the stack."""
+        row, column = self._fitted().row(self.source_type, query), self.hin_.row(self.target_type, target)
+        is_cold = not _reaches_any(self.hin_, self.source_type, row, self.target_type)
+        parts = []
+        for scorer, member in zip(self.scorers_, self.members, strict=True):
+            name = "infer" if isinstance(scorer, Combination) else scorer.name
+            scores = scorer.score_rows(np.array([row]))
+            added = 0.0 if is_cold else member["weight"] * float(score_ranks(scores)[0, column])
+            parts.append((name, member["weight"], float(scores[0, column]), added))
+        return parts
 
     def as_combination(self) -> Combination | None:
         """Return the heaviest member that says which paths it follows, if that is a sum of measures."""
@@ -361,11 +508,13 @@ class Stack(Scorer):
             stack = cls(members)
         except (KeyError, TypeError, ValueError) as error:
             raise SourceError(f"{folder} holds a stack whose members cannot be read: {error}") from error
-        scorers = []
-        for number in range(len(members)):
-            path = folder / MEMBERS / str(number)
-            scorers.append(load_scorer(path, hin, device if read_saved(path)[0] in _NETWORKS else None))
-        return cls.of(scorers, stack.members)
+        paths = [folder / MEMBERS / str(number) for number in range(len(members))]
+        names = [read_saved(path)[0] for path in paths]
+
+        def load(number: int) -> Scorer:
+            return load_scorer(paths[number], hin, device if names[number] in _NETWORKS else None)
+
+        return stack._of_those_that_fit(names, load)
 
 
 # ---- What was tried ------------------------------------------------------------------------------
@@ -398,14 +547,20 @@ class AutoReport:
     labels: int
     queries: int
     tried: tuple[Tried, ...]
+    mix: Tried | None
+    """Several learners that were chosen, judged together; None for one. The weights come from the same labels."""
     chosen: tuple[str, ...]
     reason: str
+    unlabelled: str
+    """Which targets without a label counted as dissimilar; empty if none did."""
     seconds: float
     budget: float
     architecture: str = "auto"
 
     def to_dict(self) -> dict[str, object]:
-        return vars(self) | {"tried": [each.to_dict() for each in self.tried], "chosen": list(self.chosen)}
+        mix = None if self.mix is None else self.mix.to_dict()
+        tried = [each.to_dict() for each in self.tried]
+        return vars(self) | {"tried": tried, "mix": mix, "chosen": list(self.chosen)}
 
 
 @dataclass
@@ -415,7 +570,7 @@ class _AutoState:
     fingerprint: str
     seconds: dict[str, float] = field(default_factory=dict)
     predicted: dict[str, list[float | None]] = field(default_factory=dict)
-    """Of each learner, the held-out score of each label and of each other target; None where it is not known yet."""
+    """Of each learner, what its held-out rank of each label and other target is worth; None where not known yet."""
     folds: dict[str, int] = field(default_factory=dict)
     """Of each learner, how many folds are finished."""
     notes: dict[str, str] = field(default_factory=dict)
@@ -482,9 +637,6 @@ def train_auto(
     wanted = _check_learners(learners)
     allowed = Allowance(seed, budget, find_device(device, wanted))
     labels = read_pairs(hin, pairs, node_type, examples=True)
-    positive = not labels.scored
-    if positive:
-        labels = with_negatives(labels, hin.num_nodes(labels.target_type), seed)
     run = _AutoRun(hin, labels, Path(folder), wanted, allowed, progress)
     return run.carry_out()
 
@@ -499,12 +651,16 @@ def _check_learners(learners: Sequence[str] | None) -> list[str]:
 
 class _AutoRun:
     def __init__(
-        self, hin: HIN, labels: Pairs, folder: Path, learners: list[str], allowed: Allowance, progress: Progress
+        self, hin: HIN, given: Pairs, folder: Path, learners: list[str], allowed: Allowance, progress: Progress
     ) -> None:
+        targets = hin.num_nodes(given.target_type)
+        labels = given if given.scored else with_negatives(given, targets, allowed.seed)
+        self.given, self.queries = given, len(np.unique(given.queries))
         self.hin, self.labels, self.folder, self.learners = hin, labels, folder, learners
         self.allowed, self.budget, self.seed, self.progress = allowed, allowed.seconds, allowed.seed, progress
         self.metric = choose_metric(labels)
-        self.others = draw_others(labels, hin.num_nodes(labels.target_type), self.seed)
+        judged = given.scored and has_negatives(given)
+        self.others = labels.take(np.zeros(0, dtype=np.int64)) if judged else draw_others(labels, targets, self.seed)
         self.folds = folds_of(labels.queries, self.seed, _FOLDS)
         folder.mkdir(parents=True, exist_ok=True)
         self.state = _AutoState.read(folder / STATE, self._fingerprint())
@@ -518,7 +674,7 @@ class _AutoRun:
         return combined.hexdigest()
 
     def carry_out(self) -> AutoReport:
-        can_judge = len(np.unique(self.labels.queries)) >= FEWEST_QUERIES and np.ptp(self.labels.scores) > 0
+        can_judge = self.queries >= FEWEST_QUERIES and np.ptp(self.labels.scores) > 0
         if can_judge:
             for number, name in enumerate(self.learners):
                 self.progress(f"trying {name}", number, len(self.learners))
@@ -526,7 +682,7 @@ class _AutoRun:
             members, reason = self._choose()
         else:
             first = _FOR_FEW_LABELS if _FOR_FEW_LABELS in self.learners else self.learners[0]
-            cause = too_few(self.labels) or "all labels are equal"
+            cause = too_few(self.given) or "all labels are equal"
             members, reason = {first: 1.0}, f"{cause}, so nothing could be held out: {first} it is"
         chosen, members = self._train(members)
         chosen.save(self.folder)
@@ -571,6 +727,8 @@ class _AutoRun:
         """Return why a learner cannot be tried in some seconds, if so."""
         if self.labels.is_across_types and name in ARCHITECTURES and not ARCHITECTURES[name].two_types:
             return "left out: it ranks the nodes of one type"
+        if name in _NETWORKS and self.queries < _FEWEST_FOR_NETWORKS:
+            return f"{_NO_NETWORKS} {_FEWEST_FOR_NETWORKS} queries or more, and these are of {self.queries}"
         if self._finished() and not self._left():
             return "left out: the budget was spent"
         if takes_too_long(name, self.hin, replace(self.allowed, seconds=seconds)):
@@ -578,46 +736,65 @@ class _AutoRun:
         return None
 
     def _predict(self, name: str, fold: Rows, predicted: list[float | None], seconds: float) -> None:
-        rest = np.setdiff1d(np.arange(len(self.labels)), fold)
+        rest = rest_of(fold, self.labels.queries, self.labels.partners)
+        if not len(rest):
+            raise QueryError(
+                "the labels held out are the others in the other direction, so none are left to learn from"
+            )
         scorer = LEARNERS[name](self.hin, self.labels.take(rest), replace(self.allowed, seconds=seconds))
         queries, targets = (
             np.append(getattr(self.labels, side), getattr(self.others, side)) for side in ("queries", "targets")
         )
         for query in np.unique(self.labels.queries[fold]):
             own = np.flatnonzero(queries == query)
-            scores = scorer.score_rows(np.array([query]))[0][targets[own]]
+            scores = score_ranks(scorer.score_rows(np.array([query])))[0][targets[own]]
             for place, score in zip(own.tolist(), scores.tolist(), strict=True):
                 predicted[place] = score
 
     # ---- Choice ----------------------------------------------------------------------------------
     def _finished(self) -> dict[str, Floats]:
-        """Return the held-out scores of the learners that finished all parts, shifted and scaled."""
+        """Return the ranks that learners which finished all parts give to held-out targets, as a stack adds them up."""
         done = [name for name in self.learners if self.state.folds.get(name, 0) == len(self.folds)]
-        scales = {name: self._scale(name) for name in done}
-        return {name: (self._predicted(name) - mean) / spread for name, (mean, spread) in scales.items()}
-
-    def _predicted(self, name: str) -> Floats:
-        return np.array(self.state.predicted[name], dtype=np.float64)
-
-    def _scale(self, name: str) -> tuple[float, float]:
-        """Return the mean and the spread of a learner's held-out scores of the labels; 0 and 1 if it has none."""
-        known = self._predicted(name)[: len(self.labels)] if name in self.state.predicted else np.zeros(0)
-        return (float(known.mean()), float(known.std()) or 1.0) if len(known) else (0.0, 1.0)
+        return {name: np.array(self.state.predicted[name], dtype=np.float64) for name in done}
 
     def _choose(self) -> tuple[dict[str, float], str]:
         """Return the weights of the learners that are worth it, the largest first, and why."""
         finished = self._finished()
         if not finished:
+            if all(note.startswith(_NO_NETWORKS) for note in self.state.notes.values()):
+                raise QueryError(
+                    f"the labels are of {self.queries} queries, and networks such as {listed(self.learners)} take "
+                    f"{_FEWEST_FOR_NETWORKS} or more; label more queries, or try pathboost or infer",
+                    parameter="learners",
+                )
             reasons = "; ".join(f"{name} {note}" for name, note in self.state.notes.items())
             raise QueryError(
                 f"no learner finished within {self.budget:g} s ({reasons}); raise ‹budget›", parameter="budget"
             )
         if len(finished) == 1:
             return {next(iter(finished)): 1.0}, f"{next(iter(finished))} alone finished"
+        by_chance = [name for name, scores in finished.items() if not self._beats_chance(scores)]
+        for name in by_chance:
+            self.state.notes[name] = f"no weight: {self.metric} not above chance by a standard error"
+        if len(by_chance) == len(finished):
+            known = [name for name in finished if name not in _NETWORKS] or list(finished)
+            prior = _standard_mix(known)
+            chosen = {name: weight for name, weight in zip(known, prior.tolist(), strict=True) if weight}
+            reason = (
+                f"no learner ranks held-out labels better than chance by a standard error, so they do not tell which "
+                f"to take: {_describe_mix(known, prior)}"
+            )
+            return dict(sorted(chosen.items(), key=lambda item: -item[1])), reason
+        finished = {name: scores for name, scores in finished.items() if name not in by_chance}
+        if len(finished) == 1:
+            return {next(iter(finished)): 1.0}, f"{next(iter(finished))} alone ranks held-out labels better than chance"
         faultless = [name for name, scores in finished.items() if self._is_faultless(scores)]
         if faultless:  # such as the formula behind the labels: to mix in another could only blur it
             best = max(faultless, key=lambda name: self._ndcg(finished[name]))
-            return {best: 1.0}, f"{best} makes no mistake on held-out labels"
+            return {best: 1.0}, (
+                f"{best} makes no mistake on held-out labels" if self.given.scored
+                else f"{best} ranks all held-out examples above random targets"
+            )  # fmt: skip
         scores = np.stack(list(finished.values()))
         mixes, judge = list_mixes(len(finished)), self._sample_queries()
         quality = np.stack([judge(weights @ scores) for weights in mixes])
@@ -638,6 +815,9 @@ class _AutoRun:
                 f"{lead:.3f} ± {error:.3f} {judged}"
             )
         return {list(finished)[at]: float(weights[at]) for at in order}, reason
+
+    def _beats_chance(self, scores: Floats) -> bool:
+        return beats_chance(self.labels, scores[: len(self.labels)])
 
     def _is_faultless(self, scores: Floats) -> bool:
         """Whether the labels of every query are in the right order, of those that have different ones."""
@@ -689,24 +869,36 @@ class _AutoRun:
         weights = {name: weight / total for name, weight in members.items() if name in scorers}
         if len(scorers) == 1:
             return next(iter(scorers.values())), weights
-        scales = {name: self._scale(name) for name in scorers}
-        parts = [{"weight": weights[name], "mean": mean, "spread": spread} for name, (mean, spread) in scales.items()]
-        return Stack.of(list(scorers.values()), parts), weights
+        return Stack.of(list(scorers.values()), [{"weight": weights[name]} for name in scorers]), weights
 
     def _report(self, members: dict[str, float], reason: str) -> AutoReport:
-        rows, finished = [], self._finished()
+        finished, rows = self._finished(), []
         for name in self.learners:
-            score = low = high = top = None
-            if name in finished:
-                predicted = finished[name][: len(self.labels)]
-                score, by_query = score_labels(self.labels, predicted), score_by_query(self.labels, predicted)
-                by_query, top = by_query[np.isfinite(by_query)], self._ndcg(finished[name])
-                if len(by_query) > 1:
-                    low, high = bootstrap_interval(by_query, self.seed)
             seconds, note = self.state.seconds.get(name, 0.0), self.state.notes.get(name, "")
-            rows.append(Tried(name, score, low, high, top, seconds, members.get(name, 0.0), note))
-        queries = len(np.unique(self.labels.queries))
+            scores = finished.get(name)
+            rows.append(Tried(name, *self._judge_labels(scores), seconds, members.get(name, 0.0), note))
+        spent, mix = sum(self.state.seconds.values()), None
+        if len(members) > 1:
+            together = np.sum([weight * finished[name] for name, weight in members.items()], axis=0)
+            mix = Tried("mix", *self._judge_labels(together), spent, 1.0)
         return AutoReport(
-            str(self.folder), self.metric, len(self.labels), queries, tuple(rows), tuple(members), reason,
-            sum(self.state.seconds.values()), self.budget,
+            str(self.folder), self.metric, len(self.given), self.queries, tuple(rows), mix,
+            tuple(members), reason, self._describe_unlabelled() if finished else "", spent, self.budget,
         )  # fmt: skip
+
+    def _judge_labels(self, scores: Floats | None) -> tuple[float | None, float | None, float | None, float | None]:
+        """Return the score of held-out labels, its interval, and their nDCG@20; None without scores or an interval."""
+        if scores is None:
+            return None, None, None, None
+        predicted = scores[: len(self.labels)]
+        by_query = score_by_query(self.labels, predicted)
+        by_query = by_query[np.isfinite(by_query)]
+        low, high = _interval(by_query, self.seed) if len(by_query) else (None, None)
+        return score_labels(self.labels, predicted), low, high, self._ndcg(scores)
+
+    def _describe_unlabelled(self) -> str:
+        """Say which targets without a label count as dissimilar."""
+        drawn, others = len(self.labels) - len(self.given), len(self.others)
+        parts = [f"{drawn:,} beside the examples, in training and in AUC"] if drawn else []
+        parts += [f"{others:,} among which the nDCG@20 ranks the labels"] if others else []
+        return f"random targets without a label count as dissimilar: {' and '.join(parts)}" if parts else ""

@@ -295,10 +295,12 @@ class LabelEvaluation:
 
     pairs: int
     queries: int
-    rmse: float
-    r2: float
+    rmse: float | None
+    r2: float | None
+    """Both are None where the scores only rank, as `note` says."""
     auc: float | None
     """Of pairs with a label above 0.5 against the others; None if all are of one kind."""
+    note: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         return dict(vars(self))
@@ -327,8 +329,12 @@ def evaluate_pairs(scorer: Scorer, pairs: Any) -> LabelEvaluation:
         own = np.flatnonzero(np.isin(labels.queries, block))
         scores = scorer.score_rows(block)
         predicted[own] = scores[np.searchsorted(block, labels.queries[own]), labels.targets[own]]
+    error: tuple[float | None, float | None] = rmse(labels.scores, predicted), r_squared(labels.scores, predicted)
+    note = None
+    if scorer.ranks_only:
+        error = None, None
+        note = f"the scores of a {scorer.name} come from ranks and estimate no labels, so RMSE and R² are left out"
     both_kinds = 0 < np.count_nonzero(labels.scores > 0.5) < len(labels)
     return LabelEvaluation(
-        len(labels), len(queries), rmse(labels.scores, predicted), r_squared(labels.scores, predicted),
-        auc(labels.scores, predicted) if both_kinds else None,
+        len(labels), len(queries), *error, auc(labels.scores, predicted) if both_kinds else None, note
     )  # fmt: skip

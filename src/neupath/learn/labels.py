@@ -67,6 +67,11 @@ class Pairs:
     def is_across_types(self) -> bool:
         return self.target_type != self.node_type
 
+    @property
+    def partners(self) -> Rows:
+        """The target of each pair where it could be a query, else -1."""
+        return np.full(len(self), -1) if self.is_across_types else self.targets
+
     def of_queries(self, queries: Iterable[int]) -> "Pairs":
         return self.take(np.flatnonzero(np.isin(self.queries, list(queries))))
 

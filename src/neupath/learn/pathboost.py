@@ -24,7 +24,7 @@ from neupath.graph.nodes import Id, Rows
 from neupath.learn.attention import AttentionNode, AttentionPath
 from neupath.learn.attributes import PairAttributes
 from neupath.learn.inference.features import compute_features
-from neupath.learn.inference.fitting import folds_of
+from neupath.learn.inference.fitting import folds_of, rest_of
 from neupath.learn.inference.infer import feature_table
 from neupath.learn.labels import NodeTypes, Pairs, Protocol, draw_pairs, join_types, read_pairs, with_negatives
 from neupath.measures import PathMeasure, measure_named
@@ -169,8 +169,9 @@ class PathBoost(Scorer):
         matrix = self._features_of(labels)
         rounds = self.trees
         folds = folds_of(labels.queries, self.seed)
-        if len(np.unique(labels.queries)) >= _LEAST_QUERIES and np.ptp(labels.scores[folds[0]]) > 0:
-            rest = np.setdiff1d(np.arange(len(labels)), folds[0])
+        rest = rest_of(folds[0], labels.queries, labels.partners)
+        can_stop = len(np.unique(labels.queries)) >= _LEAST_QUERIES and len(rest) > 0
+        if can_stop and np.ptp(labels.scores[folds[0]]) > 0:
             held_out = self._dataset(matrix, labels, folds[0])
             stop = lightgbm().early_stopping(30, verbose=False)
             tried = lightgbm().train(

@@ -14,7 +14,7 @@ from neupath.explain.drawing import draw_curve
 from neupath.graph.hin import HIN, Floats
 from neupath.learn.evaluation import auc, evaluate_pairs, r_squared, split_queries
 from neupath.learn.inference import Inferred, PathRanker, infer
-from neupath.learn.inference.fitting import folds_of
+from neupath.learn.inference.fitting import folds_of, rest_of
 from neupath.learn.labels import NodeTypes, Pairs, Protocol, draw_pairs, read_pairs, with_negatives
 from neupath.learn.models import CountPath, Model
 from neupath.learn.models.training import CHECKPOINT, EpochCallback, ignore_epoch
@@ -119,7 +119,7 @@ def _boost(
         teacher = measure_named(measure, metapath).fit(hin)
         labels = draw_pairs(teacher, split_queries(hin, teacher.source_type, seed=model.seed).train, protocol)
     model.fit(hin, labels).save(folder)
-    seconds, error = perf_counter() - began, evaluate_pairs(model, labels).rmse
+    seconds, error = perf_counter() - began, evaluate_pairs(model, labels).rmse or 0.0
     trees = model.booster_.num_trees()
     return TrainedModel(str(folder), model.name, trees, trees, error, None, seconds, [])
 
@@ -182,12 +182,15 @@ def _fits(max_length: int, seed: int) -> dict[str, Fit]:
 def _held_out(hin: HIN, pairs: Pairs, fit: Fit, seed: int) -> Floats:
     """Predict the labels of each part of the queries by a scorer fitted to the others; shape (pairs,)."""
     predicted = np.zeros(len(pairs))
-    everything = np.arange(len(pairs))
     folds = folds_of(pairs.queries, seed, _FOLDS)
     if len(folds) < 2:
         raise QueryError("one labelled pair leaves nothing to hold out")
     for fold in folds:
-        rest = np.setdiff1d(everything, fold)
+        rest = rest_of(fold, pairs.queries, pairs.partners)
+        if not len(rest):
+            raise QueryError(
+                "the labels held out are the others in the other direction, which leaves none to learn from"
+            )
         scorer = fit(hin, pairs.take(rest))
         for query in np.unique(pairs.queries[fold]):
             own = fold[pairs.queries[fold] == query]

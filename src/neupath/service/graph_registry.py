@@ -363,7 +363,16 @@ class GraphRegistry:
             cache.drop(lambda key: key[1] == f"model {name}")
 
     def describe_models(self) -> list[dict[str, object]]:
-        return [model.about for model in self.models.values()]
+        return [model.about | self._describe_members(name, model) for name, model in self.models.items()]
+
+    def _describe_members(self, name: str, model: SavedModel) -> dict[str, object]:
+        """Say which members of a learned stack do not fit the graphs, as they are now or were at the last search."""
+        left_out = {}
+        for graph in model.graphs:
+            fitted = self.cache.find(_model_key(graph, name))
+            if fitted is not None and (missing := getattr(fitted.scorer, "left_out", ())):
+                left_out[graph] = list(missing)
+        return {"left_out": left_out} if left_out else {}
 
     def warm_up(self) -> None:
         """Load the kernels and index the names, so that the first request does not wait for them."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
 from neupath.learn.evaluation import auc, r_squared
-from neupath.learn.inference.fitting import FeatureTable, find_hypotheses, folds_of
+from neupath.learn.inference.fitting import FeatureTable, find_hypotheses, folds_of, rest_of
 
 
 def test_r_squared() -> None:
@@ -35,6 +35,19 @@ def test_folds_are_whole_queries_and_cover_all(groups: list[int], seed: int) -> 
     if len(set(groups)) > 1:
         owners = [set(np.array(groups)[fold].tolist()) for fold in folds]
         assert sum(len(own) for own in owners) == len(set(groups))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=40, unique=True), st.integers(0, 5)
+)
+def test_mirror_images_of_held_out_pairs_are_not_learned_from(pairs: list[tuple[int, int]], seed: int) -> None:
+    queries, targets = np.array(pairs).T
+    for fold in folds_of(queries, seed):
+        held_out = {pairs[place] for place in fold.tolist()}
+        rest = [pairs[place] for place in rest_of(fold, queries, targets).tolist()]
+        assert sorted(rest) == sorted(set(pairs) - held_out - {(target, query) for query, target in held_out})
+        across = rest_of(fold, queries, np.full(len(pairs), -1))
+        assert sorted(across.tolist() + fold.tolist()) == list(range(len(pairs))), "between two types, all others"
 
 
 def test_of_equal_paths_the_shorter_is_preferred() -> None:

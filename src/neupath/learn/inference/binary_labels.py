@@ -15,7 +15,7 @@ import numpy as np
 
 from neupath.graph.hin import Floats
 from neupath.learn.evaluation import auc
-from neupath.learn.inference.fitting import FeatureTable, WeightedPaths, folds_of, useful_columns
+from neupath.learn.inference.fitting import FeatureTable, WeightedPaths, folds_of, rest_of, useful_columns
 
 _PENALTIES = (0.1, 0.03, 0.01, 0.001, 1e-4, 1e-5)
 _FEWEST = 5
@@ -42,7 +42,7 @@ def held_out_auc(table: FeatureTable, measures: Sequence[str], seed: int) -> flo
         return None
     predicted = np.zeros(len(table.scores))
     for fold in folds_of(table.groups, seed):
-        rest = np.setdiff1d(np.arange(len(table.scores)), fold)
+        rest = rest_of(fold, table.groups, table.partners)
         rankers = rank_hypotheses(table.take(rest), measures, seed, folds=3) if len(rest) else []
         if rankers:
             predicted[fold] = _percentiles(rankers[0].predict(table.take(rest)), rankers[0].predict(table.take(fold)))
@@ -56,11 +56,21 @@ def _percentiles(known: Floats, scores: Floats) -> Floats:
     return (below + above) / (2 * len(ordered))
 
 
-def chance_error(labels: Floats) -> float:
-    """Return the standard deviation of the AUC of a random ranking (Mann, Whitney 1947)."""
+def chance_error(table: FeatureTable) -> float:
+    """Return the standard deviation of the AUC of a random ranking of labels (Mann, Whitney 1947).
+
+    Labels of a pair in both directions count as one, since they are no two opinions.
+    """
+    ends = np.sort(np.stack([table.groups, table.partners]), axis=0)
+    two_types = bool((table.partners < 0).all())
+    labels = table.scores if two_types else table.scores[np.unique(ends, axis=1, return_index=True)[1]]
     positive = int((labels > 0.5).sum())
-    negative = len(labels) - positive
-    return float(np.sqrt((positive + negative + 1) / (12 * positive * negative)))
+    return error_by_chance(positive, len(labels) - positive)
+
+
+def error_by_chance(positive: int, negative: int) -> float:
+    """Return the standard deviation of the AUC of a random ranking of so many similar and other pairs."""
+    return float(np.sqrt((positive + negative + 1) / (12 * positive * negative))) if positive and negative else np.inf
 
 
 def rank_hypotheses(table: FeatureTable, measures: Sequence[str], seed: int, folds: int = 5) -> list[Ranker]:
@@ -84,7 +94,7 @@ def _fit_measure(table: FeatureTable, measure: str, seed: int, most: int) -> Ran
     for penalty in _PENALTIES:
         held_out = []
         for fold in folds:
-            weights = _logistic(scaled, table, penalty, np.setdiff1d(everything, fold))
+            weights = _logistic(scaled, table, penalty, rest_of(fold, table.groups, table.partners))
             held_out.append(auc(table.scores[fold], scaled[fold] @ weights))
         mean, spread = (float(np.mean(held_out)), float(np.std(held_out))) if held_out else (0.5, 0.0)
         results.append((mean, spread / max(1, len(held_out)) ** 0.5, penalty))

@@ -115,6 +115,8 @@ class FeatureTable:
     groups: np.ndarray
     """The query of each pair."""
     lengths: Sequence[int]
+    partners: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """The target of each pair where it could be a query, else -1, which it is unless given; see `rest_of`."""
     scale: float = 1.0
     """The largest label."""
     weights: Floats = field(default_factory=lambda: np.zeros(0))
@@ -125,12 +127,13 @@ class FeatureTable:
     def __post_init__(self) -> None:
         if len(self.weights) != len(self.scores):
             object.__setattr__(self, "weights", np.ones(len(self.scores)))
+        if len(self.partners) != len(self.scores):
+            object.__setattr__(self, "partners", np.full(len(self.scores), -1))
 
     def take(self, pairs: np.ndarray) -> "FeatureTable":
         features = {measure: matrix[pairs] for measure, matrix in self.features.items()}
-        return replace(
-            self, features=features, scores=self.scores[pairs], groups=self.groups[pairs], weights=self.weights[pairs]
-        )
+        columns = {name: getattr(self, name)[pairs] for name in ("scores", "groups", "partners", "weights")}
+        return replace(self, features=features, **columns)
 
     def centre(self) -> tuple["FeatureTable", float]:
         """Return the table with the mean of every column and of the labels subtracted, and the mean label.
@@ -370,6 +373,20 @@ def folds_of(groups: np.ndarray, seed: int, most: int = 5) -> list[np.ndarray]:
     return [np.flatnonzero(np.isin(units, part)) for part in parts if len(part)]
 
 
+def rest_of(fold: np.ndarray, groups: np.ndarray, partners: np.ndarray) -> np.ndarray:
+    """Return the pairs to learn from while a fold is held out: the others, without mirror images of the fold's pairs.
+
+    A label that was given in both directions, as (a, b) and (b, a), would else be learned from and held out at once.
+
+    >>> rest_of(np.array([0]), np.array([3, 4, 4]), np.array([4, 3, 5])).tolist()
+    [2]
+    """
+    span = int(max(groups.max(initial=0), partners.max(initial=0))) + 1
+    forth, back = groups * span + partners, partners * span + groups
+    mirrored = np.isin(forth, back[fold][partners[fold] >= 0])
+    return np.setdiff1d(np.flatnonzero(~mirrored), fold)
+
+
 def cross_validate(table: FeatureTable, measures: Sequence[str], seed: int, centred: bool = False) -> Floats:
     """Predict each pair by the hypothesis chosen from the pairs of other queries; shape (pairs,).
 
@@ -377,7 +394,7 @@ def cross_validate(table: FeatureTable, measures: Sequence[str], seed: int, cent
     """
     predicted = np.zeros(len(table.scores))
     for fold in folds_of(table.groups, seed):
-        rest = np.setdiff1d(np.arange(len(table.scores)), fold)
+        rest = rest_of(fold, table.groups, table.partners)
         if not len(rest):
             continue
         known, mean = table.take(rest).centre() if centred else (table.take(rest), 0.0)

@@ -454,7 +454,7 @@ def _to_table(candidates: Sequence[Candidate], pairs: Pairs) -> FeatureTable:
     }
     lengths = [len(candidate.metapath) for candidate in candidates]
     largest = float(np.abs(pairs.scores).max()) or 1.0
-    return FeatureTable(features, pairs.scores, pairs.queries, lengths, largest, pairs.weights)
+    return FeatureTable(features, pairs.scores, pairs.queries, lengths, pairs.partners, largest, pairs.weights)
 
 
 @dataclass(frozen=True)
@@ -497,11 +497,13 @@ class _Fit:
         if best is None or compared is None:
             best, compared = choose_hypothesis(table, self.measures)
         held_out = cross_validate(self.table, self.measures, self.seed, self.centred)
+        several = len(self.table.scores) > 1  # one label is the same in every resample, which says nothing
+        intervals = bootstrap_weights(best, table, self.seed) if several else [()] * len(best.weights)
         offset = 0.0
         if self.centred:
             offset = mean - float(self.table.means(best.measure)[list(best.columns)] @ np.array(best.weights))
         return self._inferred(
-            labels, best, alternatives_of(best, compared, table), bootstrap_weights(best, table, self.seed),
+            labels, best, alternatives_of(best, compared, table), intervals,
             kind="scores", offset=offset, rmse=best.rmse, exact=best.exact and len(labels) > best.free,
             r2=r_squared(table.scores, best.predict(table)),
             held_out_rmse=rmse(self.table.scores, held_out),
@@ -515,7 +517,7 @@ class _Fit:
             labels, best, others, [()] * len(best.weights), kind="ranking",
             auc=auc(self.table.scores, best.predict(self.table)),
             held_out_auc=held_out_auc(self.table, self.measures, self.seed),
-            chance_error=chance_error(self.table.scores),
+            chance_error=chance_error(self.table),
         )  # fmt: skip
 
     def _inferred(

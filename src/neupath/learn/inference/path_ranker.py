@@ -14,7 +14,7 @@ import numpy as np
 
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
-from neupath.learn.inference.fitting import FeatureTable, folds_of
+from neupath.learn.inference.fitting import FeatureTable, folds_of, rest_of
 from neupath.learn.inference.infer import feature_table
 from neupath.learn.labels import NodeTypes
 from neupath.measures import MEASURES, Combination, Jaccard, Part
@@ -93,7 +93,7 @@ def _fit_ridge(table: FeatureTable, seed: int) -> Floats:
     for penalty in _PENALTIES:
         squared = 0.0
         for fold in folds:
-            rest = np.setdiff1d(np.arange(len(matrix)), fold)
+            rest = rest_of(fold, table.groups, table.partners)
             predicted = matrix[fold] @ _ridge(matrix[rest], table.scores[rest], penalty)
             squared += float(((predicted - table.scores[fold]) ** 2).sum())
         errors.append(squared)

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from neupath._runtime.files import write_whole
 from neupath.engine.scorer import Scorer
-from neupath.errors import NotEnoughMemoryError, QueryError, SchemaError, SourceError, first_line
+from neupath.errors import NotEnoughMemoryError, OtherNodesError, QueryError, SchemaError, SourceError, first_line
 from neupath.graph.hin import HIN, Floats, check_graph, digest_nodes
 from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Id, Rows
@@ -152,7 +152,7 @@ class Model(Scorer):
                 f"({_schema_difference(trained_on['schema'], schema)})"
             )
         if not self.inductive and trained_on.get("nodes") != digest_nodes(hin):
-            raise QueryError(
+            raise OtherNodesError(
                 f"a {self.name} model knows each node by features of its own, and this graph has other nodes than the "
                 f"one it was trained on; train it on this graph"
             )
