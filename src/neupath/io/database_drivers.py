@@ -22,6 +22,7 @@ import pyarrow.csv
 
 from neupath._runtime.progress import Progress
 from neupath.errors import MissingExtraError, SourceError, did_you_mean, hide_password, listed
+from neupath.store.database import open_duckdb
 
 if TYPE_CHECKING:
     import sqlite3
@@ -346,20 +347,9 @@ def _as_declared(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
 
 
 # ---- DuckDB --------------------------------------------------------------------------------------
-_DUCKDB_SETTINGS: dict[str, Any] = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
-
-
 @contextmanager
 def _open_duckdb(path: Path, schema: str | None) -> Iterator[Database]:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtraError("duckdb", "neupath[store]") from error
-    connection = duckdb.connect(str(path), read_only=True, config=_DUCKDB_SETTINGS)
+    connection = open_duckdb(path)
     try:
         connection.execute("BEGIN TRANSACTION READ ONLY")
         yield _DuckDB(path, connection, schema or "main")
