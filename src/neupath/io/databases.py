@@ -76,7 +76,11 @@ def read_database(
         if not plan.edges:
             raise _no_relation(database.title, tables)
         read = [(table, plan.columns(table)) for table in tables]
-        rows = {table.name: database.read(table, columns, progress) for table, columns in read if columns}
+        rows = {
+            table.name: database.read(replace(table, id_columns=plan.id_columns(table)), columns, progress)
+            for table, columns in read
+            if columns
+        }
     return _assemble(plan, rows, database.title, settings, duplicates)
 
 
@@ -198,6 +202,15 @@ class GraphPlan:
                 if self.table_of.get(end.node_type) == table.name:
                     wanted |= set(end.referred)
         return [column for column in table.columns if column in wanted]
+
+    def id_columns(self, table: DatabaseTable) -> frozenset[str]:
+        """Return the columns of a table that hold ids of nodes, its own or those of others."""
+        ids = {column for node in self.nodes if node.table == table.name for column in node.key}
+        for edge in self.edges:
+            for end in (edge.source, edge.target):
+                ids |= set(end.columns) if edge.table == table.name else set()
+                ids |= set(end.referred) if self.table_of.get(end.node_type) == table.name else set()
+        return frozenset(ids)
 
     @property
     def table_of(self) -> dict[str, str]:
