@@ -219,7 +219,7 @@ class Joined:
         """
         try:
             import torch
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             raise MissingExtraError("PyTorch", "neupath[learn]") from error
         if self.sides is None:
             raise QueryError("this join's nodes are in files alone; join a loaded graph to number them")

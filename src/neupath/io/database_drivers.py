@@ -213,7 +213,9 @@ def _to_array(values: Sequence[object]) -> pa.Array:
         return pa.array(list(map(_text, values)), pa.string())
     kind = array.type
     if pa.types.is_decimal(kind):
-        return array.cast(pa.int64()) if kind.scale == 0 and kind.precision <= 18 else array.cast(pa.float64())
+        if kind.scale == 0 and kind.precision <= 18:
+            return array.cast(pa.int64())
+        return pa.array([None if value is None else float(cast(Decimal, value)) for value in values], pa.float64())
     simple = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if simple or pa.types.is_string(kind) or pa.types.is_temporal(kind) or pa.types.is_null(kind):
         return array
