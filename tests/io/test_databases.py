@@ -520,6 +520,33 @@ def test_a_duckdb_view_reads_no_other_file(tmp_path: Path) -> None:
         npth.load(tmp_path / "made.duckdb", tables="users,posts,pairs")
 
 
+def test_generated_columns_of_sqlite_are_left_out_with_a_note(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.executescript("""
+            create table users (id integer primary key, name text, small text generated always as (lower(name)) stored,
+              large text generated always as (printf('%.*c', 100000000, 'x')) virtual);
+            create table posts (id integer primary key, user_id integer references users (id));
+            insert into users (id, name) values (1, 'Ann');
+            insert into posts values (7, 1);
+        """)
+    hin = npth.load(tmp_path / "shop.db")
+    assert hin.nodes["user"].attributes.column_names == ["small"]
+    (note,) = hin.notes
+    assert note.startswith("the generated column large of the table users was left out")
+
+
+def test_a_value_of_sqlite_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.executescript("""
+            create table users (id integer primary key, large text);
+            create table posts (id integer primary key, user_id integer references users (id));
+            insert into users values (1, printf('%.*c', 20000000, 'x'));
+            insert into posts values (7, 1);
+        """)
+    with pytest.raises(SourceError, match=r"cannot read .*shop\.db: string or blob too big"):
+        npth.load(tmp_path / "shop.db")
+
+
 LARGE_KEYS = """
     create table accounts (id {0} primary key, balance {0});
     create table payments (id integer primary key, account {1} references accounts (id));

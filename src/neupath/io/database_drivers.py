@@ -89,6 +89,8 @@ class DatabaseTable:
     is_view: bool = False
     id_columns: frozenset[str] = frozenset()
     """Columns that are read as ids: a decimal with all its digits, where that of an attribute may become a float."""
+    computed: tuple[str, ...] = ()
+    """Columns that are left out, since the database computes them as they are read."""
 
     def is_measure(self, column: str) -> bool:
         """Whether a column is declared to hold numbers, truth values or times."""
@@ -273,6 +275,8 @@ def _quoted(*names: str) -> str:
 
 # ---- SQLite --------------------------------------------------------------------------------------
 _SQLITE_INTERRUPT = 9
+_LONGEST_VALUE = 1 << 24
+"""Bytes of the longest text or blob that is read: as many as the characters of the longest line of a table."""
 _STEPS = 100_000
 """Steps of SQLite between two looks for an interrupt."""
 
@@ -281,8 +285,11 @@ _STEPS = 100_000
 def _open_sqlite(path: Path, schema: str | None) -> Iterator[Database]:
     if schema not in (None, "main"):
         raise SourceError(f"{path} is a SQLite database, which has no schemas; leave out ‹schema› {schema!r}")
+    import sqlite3
+
     connection = _connect_sqlite(path)
     try:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         connection.set_progress_handler(lambda: 0, _STEPS)  # Python code, so that Ctrl-C interrupts a statement
         for pragma in ("query_only = 1", "trusted_schema = 0", "cell_size_check = 1"):
             connection.execute(f"PRAGMA {pragma}")
@@ -337,13 +344,16 @@ class _SQLite:
 
     def _describe(self, name: str, is_view: bool, names: Mapping[str, str]) -> DatabaseTable:
         columns = self._pragma("table_xinfo", name)
-        kinds = {column: str(kind) for _, column, kind, _, _, _, hidden in columns if hidden != 1}
+        # a virtual generated column (2) is computed as it is read, and may make gigabytes of nothing
+        kinds = {column: str(kind) for _, column, kind, _, _, _, hidden in columns if hidden not in (1, 2)}
+        computed = tuple(column for _, column, *_, hidden in columns if hidden == 2)
         key = tuple(row[1] for row in sorted((row for row in columns if row[5]), key=lambda row: row[5]))
         foreign: dict[int, list[tuple[Any, ...]]] = {}
         for row in self._pragma("foreign_key_list", name):
             foreign.setdefault(row[0], []).append(row)
         keys = [self._foreign_key(parts, kinds, names) for parts in foreign.values()]
-        return DatabaseTable(name, kinds, key, _in_column_order(keys, kinds), is_view)
+        own = [fk for fk in keys if kinds.keys() >= {*fk.columns}]
+        return DatabaseTable(name, kinds, key, _in_column_order(own, kinds), is_view, computed=computed)
 
     def _foreign_key(
         self, parts: Sequence[tuple[Any, ...]], kinds: Mapping[str, str], names: Mapping[str, str]
