@@ -82,7 +82,7 @@ def test_other_versions_are_removed_and_what_killed_processes_left(cache: DiskCa
     DiskCache(cache.folder, "version 4").put("key", ENTRY)
     cache.remove_other_versions()
     assert cache.has("key")
-    left = cache.folder / ".left-0000"
+    left = cache.folder / f".{place_of(cache).name}-0000"
     left.mkdir()
     os.utime(left, (0, 0))
     cache.put("another key", ENTRY)
@@ -136,3 +136,23 @@ def test_the_manifest_is_verified_to_be_of_the_entry(cache: DiskCache) -> None:
     place_of(cache).rename(other)
     assert json.loads((other / "manifest.json").read_text())["content"]["version"] == "version 3"
     assert cache.find("other") is None
+
+
+def test_nothing_is_written_or_removed_by_a_link(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    for name in (".ssh", "0" * 32):
+        (other / name).mkdir(parents=True)
+        os.utime(other / name, (0, 0))
+    (tmp_path / "cache").symlink_to(other)
+    linked = DiskCache(tmp_path / "cache", "version 3")
+    linked.put("key", ENTRY)
+    linked.remove_other_versions()
+    assert linked.find("key") is None
+    assert sorted(path.name for path in other.iterdir()) == [".ssh", "0" * 32]
+
+
+def test_hidden_folders_of_others_are_not_removed(cache: DiskCache) -> None:
+    (cache.folder / ".config").mkdir(parents=True)
+    os.utime(cache.folder / ".config", (0, 0))
+    cache.put("key", ENTRY)
+    assert (cache.folder / ".config").is_dir()

@@ -1,6 +1,7 @@
 """What all commands share: errors that name flags, help whose examples run, and output for pipes and programs."""
 
 import csv
+import errno
 import io
 import json
 import re
@@ -15,6 +16,7 @@ import pytest
 import typer
 
 import neupath
+import neupath.store
 from neupath.cli import app, main, program
 from neupath.cli.program import spell_parameter
 from neupath.cli.terminal import OutputConsole
@@ -82,6 +84,42 @@ def test_no_command_prints_the_help_alone(run: Run) -> None:
 
 def test_errors_of_the_library_name_flags(run: Run) -> None:
     assert run("search", "toy", "Mike", "-p", "APA", "-k", 0).err == "error: -k is 0; ask for at least 1 hit\n"
+
+
+MEMORY = "error: this needs more memory than there is; free some, raise the limit of the process"
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (MemoryError("Unable to allocate 2 GiB for an array"), MEMORY),
+        (ImportError("libduckdb.so: failed to map segment from shared object"), MEMORY),
+        (RuntimeError("can't start new thread"), MEMORY),
+        (OSError(errno.EMFILE, "Too many open files"), "error: this needs more open files than the system allows"),
+    ],
+)
+@pytest.mark.parametrize("is_cause", [False, True])
+def test_what_the_machine_lacks_is_one_sentence(
+    run: Run, monkeypatch: pytest.MonkeyPatch, error: Exception, sentence: str, is_cause: bool
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        if is_cause:
+            raise RuntimeError("a worker failed to start") from error
+        raise error
+
+    monkeypatch.setattr("neupath.cli.search_commands.summarise", fail)
+    done = run("info", "toy")
+    assert done.code == 2
+    assert done.err.startswith(sentence)
+    assert done.err.count("\n") == 1
+
+
+def test_a_library_that_cannot_be_loaded_is_not_called_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "duckdb.py").write_text("raise ImportError('libduckdb.so: failed to map segment from shared object')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "duckdb", raising=False)
+    with pytest.raises(ImportError, match="failed to map segment"):
+        neupath.store.database.duckdb()
 
 
 def test_no_room_below_spells_a_flag() -> None:

@@ -228,6 +228,16 @@ def test_two_joins_to_one_file_are_refused(hin: HIN, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet", "b.parquet"]
 
 
+def test_a_join_removes_nothing_by_a_link(hin: HIN, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "mine.parquet").write_bytes(b"mine")
+    (tmp_path / "out.parquet.parts").symlink_to(other)
+    with pytest.raises(NeuPathError, match=r"out\.parquet\.parts is a symbolic link"):
+        join(hin, npth.PathSim(PATH).fit(hin), tmp_path / "out.parquet", 2)
+    assert (other / "mine.parquet").read_bytes() == b"mine"
+
+
 def test_the_lock_of_a_killed_join_is_released(hin: HIN, tmp_path: Path) -> None:
     (tmp_path / "a.parquet.lock").touch()
     (tmp_path / "a.parquet.parts" / "work-killed").mkdir(parents=True)

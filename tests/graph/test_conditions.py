@@ -366,6 +366,22 @@ def test_times_of_different_types_have_no_newest() -> None:
         assert npth.PathSim(hin.metapath("UFU", half_life="1d", **options)).fit(hin).top_k("u").ids == ("v",)
 
 
+@pytest.mark.parametrize(
+    ("column", "half_life"),
+    [(pa.array([float("nan")] * 2), 3), (pa.nulls(2, pa.float64()), 3), (pa.nulls(2, pa.date32()), "3d")],
+)
+def test_without_any_time_there_is_no_newest(column: pa.Array, half_life: object) -> None:
+    nodes = [
+        npth.Nodes("author", pa.array(["x", "y"])),
+        npth.Nodes("paper", pa.array(["q", "r"]), None, pa.table({"t": column})),
+    ]
+    hin = HIN.build(nodes, [npth.Edges(npth.Relation("author", "writes", "paper"), np.array([0, 1]), np.array([0, 0]))])
+    with pytest.raises(
+        QueryError, match=r"no paper\.t has a value, so there is no newest time .* give now, or another"
+    ):
+        hin.metapath("author-paper-author", time="t", half_life=half_life)
+
+
 def test_a_half_life_keeps_all_its_digits() -> None:
     path = _of_dates_and_times().metapath("UFU", time="score", half_life=1234567.89)
     assert str(path) == "user-film[weight: decay(score, 1234567.5, 1234567.89)]-user"

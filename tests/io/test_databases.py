@@ -520,7 +520,89 @@ def test_a_duckdb_view_reads_no_other_file(tmp_path: Path) -> None:
         npth.load(tmp_path / "made.duckdb", tables="users,posts,pairs")
 
 
+def test_generated_columns_of_sqlite_are_left_out_with_a_note(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.executescript("""
+            create table users (id integer primary key, name text, small text generated always as (lower(name)) stored,
+              large text generated always as (printf('%.*c', 100000000, 'x')) virtual);
+            create table posts (id integer primary key, user_id integer references users (id));
+            insert into users (id, name) values (1, 'Ann');
+            insert into posts values (7, 1);
+        """)
+    hin = npth.load(tmp_path / "shop.db")
+    assert hin.nodes["user"].attributes.column_names == ["small"]
+    (note,) = hin.notes
+    assert note.startswith("the generated column large of the table users was left out")
+
+
+def test_a_value_of_sqlite_that_is_too_long_is_refused(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "shop.db") as connection:
+        connection.executescript("""
+            create table users (id integer primary key, large text);
+            create table posts (id integer primary key, user_id integer references users (id));
+            insert into users values (1, printf('%.*c', 20000000, 'x'));
+            insert into posts values (7, 1);
+        """)
+    with pytest.raises(SourceError, match=r"cannot read .*shop\.db: string or blob too big"):
+        npth.load(tmp_path / "shop.db")
+
+
+LARGE_KEYS = """
+    create table accounts (id {0} primary key, balance {0});
+    create table payments (id integer primary key, account {1} references accounts (id));
+    insert into accounts values (9007199254740992, 1.0), (9007199254740993, 2.0), {2};
+    insert into payments values (1, 9007199254740992), (2, 9007199254740993);
+"""
+"""Keys that a float cannot tell apart."""
+
+
+def check_large_keys(source: Any, more: str) -> None:
+    hin = npth.load(source)
+    accounts = [9007199254740992, 9007199254740993, int(more)]
+    found = ids(hin)["account"]
+    assert sorted(map(int, found)) == sorted(accounts)
+    assert edges(hin)["payment -payment_account-> account"] == [
+        (1, type(found[0])(accounts[0]), 1), (2, type(found[0])(accounts[1]), 1)
+    ]  # fmt: skip
+    balances = zip(map(int, found), hin.nodes["account"].attributes["balance"].to_pylist(), strict=True)
+    assert dict(balances) == dict(zip(accounts, (1.0, 2.0, 3.0), strict=True))
+
+
+@pytest.mark.parametrize("kind", ["decimal(38,0)", "decimal(25,2)", "hugeint"])
+@pytest.mark.parametrize("more", ["9100000000000000001", "10000000000000000000001"])
+def test_decimal_keys_of_duckdb_keep_all_digits(tmp_path: Path, kind: str, more: str) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "bank.duckdb")) as connection:
+        script = LARGE_KEYS.format(kind, kind, f"({more}, 3.0)")
+        connection.execute(script.replace(f"balance {kind}", "balance double"))
+    check_large_keys(tmp_path / "bank.duckdb", more)
+
+
+def test_decimal_columns_that_graph_toml_names_keep_all_digits(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect(str(tmp_path / "e.duckdb")) as connection:
+        connection.execute("create table e (s decimal(38,0), t decimal(38,0))")
+        connection.execute("insert into e values (9007199254740992, 1), (9007199254740993, 2)")
+    toml = tmp_path / "graph.toml"
+    toml.write_text('edges = [{name = "e", file = "e", source = "a", target = "b", columns = ["s", "t"]}]')
+    hin = npth.load(tmp_path / "e.duckdb", config=toml)
+    assert edges(hin) == {"a -e-> b": [(9007199254740992, 1, 1), (9007199254740993, 2, 1)]}
+
+
 # ---- PostgreSQL ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("row_by_row", [False, True])
+@pytest.mark.parametrize(
+    "kinds", [("numeric", "numeric"), ("numeric(30,0)", "numeric(30,2)"), ("numeric(30,5)", "bigint")]
+)
+@pytest.mark.parametrize("more", ["9100000000000000001", "10000000000000000000001"])
+def test_numeric_keys_of_postgresql_keep_all_digits(
+    postgres: Server, monkeypatch: pytest.MonkeyPatch, kinds: tuple[str, str], more: str, row_by_row: bool
+) -> None:
+    if row_by_row:  # as other servers are read
+        monkeypatch.setattr(database_drivers, "_PostgreSQL", database_drivers._Server)
+    check_large_keys(postgres.create(LARGE_KEYS.format(*kinds, f"({more}, 3.0)")), more)
+
+
 def test_postgresql_types_are_exact(postgres: Server) -> None:
     source = postgres.create("""
         create type mood as enum ('sad', 'happy');

@@ -227,9 +227,56 @@ def test_commute_time_says_where_rounding_shows(exponents: list[int], chords: li
         return
     expected = [[float(1 / (1 + r)) for r in row] for row in fractions_of(edges, 9)]
     assert measure.exact == (measure.error_ == 0)
-    # r is rounded to nine digits of the largest one, whatever is exact
-    digit = measure.prepared_.unit
-    assert np.abs(scores - expected).max() <= max(measure.error_, 1e-9) + digit
+    assert np.abs(scores - expected).max() <= max(measure.error_, 1e-9)
+
+
+@pytest.mark.parametrize("far", [1.0, 1e-3, 1e-5, 1e-8, 1e-10, 1e-12, 1e5, 1e12])
+def test_weights_of_one_component_leave_the_scores_of_another(far: float) -> None:
+    ends, weights = np.array([[0, 1, 0, 3, 4], [1, 2, 2, 4, 5]]), np.array([1, 1, 1, far, far])
+    edges = Edges(Relation("a", "r", "a", directed=False), ends[0], ends[1], weights)
+    measure = CommuteTime("a").fit(HIN.build([Nodes("a", pa.array(np.arange(6)))], [edges]))
+    assert measure.score(0, 1) == pytest.approx(0.6, abs=1e-9)
+    assert measure.exact
+
+
+def random_part(rng: np.random.Generator) -> tuple[list[tuple[int, int, float]], int]:
+    """Return the edges of a connected graph, whose weights are up to 24 powers of ten apart, and its size."""
+    size, most = int(rng.integers(3, 9)), float(rng.choice([1, 6, 12]))
+    pairs = [(node, int(rng.integers(0, node))) for node in range(1, size)]
+    pairs += [(u, v) for u, v in rng.integers(0, size, (int(rng.integers(0, 12)), 2)).tolist() if u != v]
+    weights = 10.0 ** rng.uniform(-most, most, len(pairs))
+    return [(u, v, float(weight)) for (u, v), weight in zip(pairs, weights, strict=True)], size
+
+
+def check_commute_time(rng: np.random.Generator) -> CommuteTime | None:
+    """Compare every score on a graph of two parts with exact fractions; return None if it is refused."""
+    edges, size = [], 0
+    expected = np.zeros((16, 16))
+    for _ in range(2):
+        own, count = random_part(rng)
+        edges += [(size + u, size + v, weight) for u, v, weight in own]
+        scores = [[float(1 / (1 + r)) for r in row] for row in fractions_of(own, count)]
+        expected[size : size + count, size : size + count] = scores
+        size += count
+    sources, targets, weights = map(np.array, zip(*edges, strict=True))
+    relation = Edges(Relation("a", "r", "a", directed=False), sources, targets, weights)
+    measure = CommuteTime("a")
+    try:
+        scores = every_score(measure, HIN.build([Nodes("a", pa.array(np.arange(size)))], [relation]))
+    except GraphError as error:
+        assert "scale them closer together" in str(error)
+        return None
+    assert np.abs(scores - expected[:size, :size]).max() <= max(measure.error_, 1e-9)
+    assert measure.exact or np.ptp(np.log10(weights)) > 3
+    return measure
+
+
+@pytest.mark.slow
+def test_the_error_of_a_commute_time_holds_on_graphs_of_any_weights() -> None:
+    rng = np.random.default_rng(0)
+    measures = [check_commute_time(rng) for _ in range(120)]
+    assert sum(measure is not None for measure in measures) > 100
+    assert 0 < sum(measure is not None and measure.exact for measure in measures) < 120
 
 
 def test_commute_times_do_not_depend_on_the_unit_of_weights() -> None:

@@ -420,6 +420,17 @@ def test_a_job_without_a_result_is_not_done(start: Start, monkeypatch: pytest.Mo
 
 
 @pytest.mark.slow
+def test_a_result_that_was_removed_below_the_service_is_gone(start: Start) -> None:
+    running = start()
+    job = running.post("/api/jobs", JOIN).json()["id"]
+    wait_for(running, job, "done")
+    running.service.jobs.find(job).result.unlink()
+    response = running.get(f"/api/jobs/{job}/result")
+    assert response.status_code == 410
+    assert response.json()["error"] == f"the result of the job {job} was removed from its folder; start the job again"
+
+
+@pytest.mark.slow
 def test_a_job_cancelled_while_its_model_is_bound_leaves_no_model(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.service.app import Service, make_service
 from neupath.service.graph_registry import GraphHandle
-from neupath.service.mcp_server import make_mcp
+from neupath.service.mcp_server import PATH, make_mcp, make_mcp_app
 from tests.attacks.assistant import TOOLS, attack_tools, measure_answers
 from tests.patience import PATIENCE
 from tests.processes import run_process
@@ -180,6 +180,24 @@ def test_over_http_it_needs_the_token(tmp_path: Path) -> None:
                 assert json.loads(result.content[0].text)["nodes"][0]["id"] == "Mike"
 
         asyncio.run(conversation())
+
+
+@pytest.mark.slow
+def test_streams_that_would_carry_nothing_are_refused(service: Service) -> None:
+    import httpx
+
+    async def conversation() -> None:
+        app = make_mcp_app(service, None, None)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", timeout=PATIENCE) as http:
+            for method in ("GET", "HEAD", "DELETE", "PUT"):
+                refused = await http.request(method, PATH, headers={"accept": "text/event-stream"})
+                assert (refused.status_code, refused.headers["allow"]) == (405, "POST")
+            assert refused.json() == {
+                "error": "PUT is not possible at '/api/mcp', which has no sessions and no stream; use POST"
+            }
+
+    asyncio.run(conversation())
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,19 @@ import os
 import re
 import shutil
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
+from zlib import crc32
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.ipc
 import pytest
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
-from neupath.errors import SourceError
+from neupath.errors import NeuPathError, SourceError
 from neupath.graph.hin import digest
 from neupath.store import Edge, Store, Update, check, database, open_store, read_update, write_store
 from neupath.store.database import connect, run
@@ -235,3 +239,159 @@ def test_tables_that_do_not_end_are_refused(tmp_path: Path) -> None:
         read_update([line])
     columns.write_text("type,id," + ",".join(map(str, range(100_000))))
     assert not len(read_update([columns]))
+
+
+# ---- A store that somebody else made ---------------------------------------------------------------
+HOSTILE = {
+    "a view that reads a file": """
+        ALTER TABLE nodes_0 RENAME TO own;
+        CREATE VIEW nodes_0 AS SELECT key, born, died, id, (SELECT content FROM read_text('{file}')) AS name FROM own
+    """,
+    "a view of plain columns": """
+        ALTER TABLE edges_0 RENAME TO own; CREATE VIEW edges_0 AS SELECT * FROM own
+    """,
+    "a view in another schema": "CREATE SCHEMA other; CREATE VIEW other.nodes_0 AS SELECT 1 AS key",
+    "a macro in place of a function": "CREATE MACRO md5_number_lower(x) AS 0",
+    "a macro in place of a catalog": """
+        CREATE MACRO duckdb_views() AS TABLE SELECT 'x' AS view_name, true AS internal WHERE false;
+        CREATE MACRO duckdb_functions() AS TABLE SELECT 'x' AS function_name, true AS internal WHERE false
+    """,
+    "a generated column": """
+        ALTER TABLE edges_0 RENAME TO own; CREATE TABLE edges_0 (source BIGINT, target BIGINT, weight DOUBLE
+        GENERATED ALWAYS AS (source + 1)); INSERT INTO edges_0 SELECT source, target FROM own; DROP TABLE own
+    """,
+    "a default": "ALTER TABLE changes ALTER COLUMN \"after\" SET DEFAULT random()",
+    "a table that no store has": "CREATE TABLE extra (a BIGINT)",
+    "a column that no store has": "ALTER TABLE edges_0 ADD COLUMN extra BIGINT",
+    "a column of another type": "ALTER TABLE nodes_0 ALTER COLUMN born TYPE VARCHAR",
+    "a sequence": "CREATE SEQUENCE numbers",
+    "a type": "CREATE TYPE colour AS ENUM ('red')",
+    "an index": "CREATE INDEX by_source ON edges_0 (source)",
+    "no table of nodes": "DROP TABLE nodes_1",
+    "no schema": "DROP TABLE facts",
+    "a schema that is no JSON": "UPDATE facts SET content = '{{'",
+}  # fmt: skip
+"""What somebody may do to the database of a store before giving it away."""
+
+
+def change_database(folder: Path, statements: str) -> None:
+    with duckdb.connect(str(folder / "graph.duckdb")) as connection:
+        connection.execute(statements)
+
+
+@pytest.mark.parametrize("with_snapshot", [True, False])
+@pytest.mark.parametrize("trick", HOSTILE)
+def test_a_database_with_more_than_plain_tables_is_refused(
+    store: Store, tmp_path: Path, trick: str, with_snapshot: bool
+) -> None:
+    (tmp_path / "secret.txt").write_text("the secret")
+    change_database(store.folder, HOSTILE[trick].format(file=tmp_path / "secret.txt"))
+    if not with_snapshot:
+        shutil.rmtree(store.folder / "snapshot-0")
+    with pytest.raises(NeuPathError, match=r"restore the store from a copy"):
+        digest(npth.load(store.folder))
+    with pytest.raises(NeuPathError):
+        store.update(ADD)
+
+
+def test_a_store_reads_and_writes_no_other_file(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("the secret")
+    for write in (False, True):
+        connection = connect(store.folder, write=write)
+        for statement in (
+            "SET enable_external_access = true", f"SELECT * FROM read_text('{tmp_path}/secret.txt')",
+            f"ATTACH '{tmp_path}/other.duckdb'", f"COPY facts TO '{tmp_path}/facts.csv'",
+        ):  # fmt: skip
+            with pytest.raises(duckdb.Error):
+                run(connection, statement)
+        connection.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["secret.txt", "toy.store"]
+
+
+def test_a_rebuilt_version_must_have_the_sums_written_with_it(store: Store) -> None:
+    change_database(store.folder, "UPDATE nodes_0 SET name = 'another'")
+    shutil.rmtree(store.folder / "snapshot-0")
+    with pytest.raises(SourceError, match="the checksum of the nodes differs"):
+        npth.load(store.folder)
+    with pytest.raises(SourceError, match="the checksum of the nodes differs"):
+        store.compact()
+
+
+def test_edges_beyond_all_nodes_are_refused(store: Store) -> None:
+    change_database(store.folder, "UPDATE edges_0 SET target = 1000000 WHERE source = 0")
+    shutil.rmtree(store.folder / "snapshot-0")
+    with pytest.raises(SourceError, match="the database of the store is damaged: .*; restore the store from a copy"):
+        npth.load(store.folder)
+
+
+def replace_in_snapshot(store: Store, name: str, content: bytes) -> None:
+    """Put another file into the snapshot, with its checksum."""
+    (store.folder / "snapshot-0" / name).write_bytes(content)
+    manifest = store.folder / "snapshot-0" / "manifest.json"
+    described = json.loads(manifest.read_text())
+    described["files"][name] = f"{crc32(content):08x}"
+    manifest.write_text(json.dumps(described))
+
+
+@pytest.mark.parametrize(
+    ("part", "values"),
+    [
+        ("indices", [1_000_000]), ("indices", [-1]), ("indices", [0.0]),
+        ("indptr", [-5]), ("indptr", [1_000_000]), ("data", [1]),
+    ],
+)  # fmt: skip
+def test_arrays_that_point_outside_of_the_graph_are_not_used(store: Store, part: str, values: list[float]) -> None:
+    array = np.load(store.folder / "snapshot-0" / f"edges-0-{part}.npy")
+    changed = array.astype(type(values[0])) if isinstance(values[0], float) or part == "data" else array.copy()
+    changed[1] = values[0]
+    file = BytesIO()
+    np.save(file, changed)
+    replace_in_snapshot(store, f"edges-0-{part}.npy", file.getvalue())
+    assert digest(store.hin()) == digest(npth.load("toy"))  # the snapshot is rebuilt
+
+
+def test_nodes_whose_texts_point_outside_of_their_file_are_not_used(store: Store) -> None:
+    path = store.folder / "snapshot-0" / "nodes-0.arrow"
+    table = pa.ipc.open_file(path).read_all()
+    ids = table["id"].combine_chunks()
+    offsets = np.frombuffer(ids.buffers()[1], np.int32).copy()
+    offsets[2] = 1 << 30
+    wild = pa.Array.from_buffers(pa.string(), len(ids), [None, pa.py_buffer(offsets), ids.buffers()[2]])
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_file(out, table.schema) as writer:
+        writer.write_table(table.set_column(table.column_names.index("id"), "id", wild))
+    replace_in_snapshot(store, "nodes-0.arrow", out.getvalue().to_pybytes())
+    assert digest(store.hin()) == digest(npth.load("toy"))
+
+
+def test_nodes_without_their_columns_are_not_used(store: Store) -> None:
+    out = pa.BufferOutputStream()
+    with pa.ipc.new_file(out, pa.schema([("id", pa.string())])) as writer:
+        writer.write_table(pa.table({"id": ["x"]}))
+    replace_in_snapshot(store, "nodes-0.arrow", out.getvalue().to_pybytes())
+    assert digest(store.hin()) == digest(npth.load("toy"))
+
+
+@pytest.mark.parametrize(
+    "link",
+    ["acknowledged", "cache", "graph.duckdb.wal.damaged", ".repair.lock", "snapshot-0/nodes-0.arrow", "store.json"],
+)
+def test_a_store_with_a_link_out_of_its_folder_is_refused(store: Store, tmp_path: Path, link: str) -> None:
+    other = tmp_path / "other"
+    if link == "cache":
+        (other / "kept").mkdir(parents=True)
+    else:
+        other.write_text("do not touch")
+    (store.folder / link).unlink(missing_ok=True)
+    (store.folder / link).symlink_to(other)
+    for use in (npth.load, open_store, check):
+        with pytest.raises(SourceError, match="is a symbolic link, and a store is read and written in its own folder"):
+            use(store.folder)
+    with pytest.raises(SourceError, match="is a symbolic link"):
+        check(store.folder, accept_loss=True)
+    assert (other / "kept").is_dir() if link == "cache" else other.read_text() == "do not touch"
+
+
+def test_a_store_may_be_given_by_a_link(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(store.folder)
+    assert digest(npth.load(tmp_path / "link")) == digest(npth.load("toy"))

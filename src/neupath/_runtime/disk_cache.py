@@ -32,6 +32,7 @@ GENERATION = 1
 _LIMIT = 8 << 30
 _MANIFEST = "manifest.json"
 _ENTRY = re.compile(r"[0-9a-f]{32}")
+_HIDDEN = re.compile(r"\.[0-9a-f]{32}-[0-9a-f]+")  # an entry that is being written or removed
 _NAME = re.compile(r"[a-z0-9_.]+")
 _ABANDONED = 3600.0  # seconds after which a hidden folder is what a killed process left
 _DAMAGES = (
@@ -78,7 +79,7 @@ class DiskCache:
 
     def has(self, key: str) -> bool:
         """Whether there is an entry, which may be damaged."""
-        return (self._place(key) / _MANIFEST).exists()
+        return self._is_own() and (self._place(key) / _MANIFEST).exists()
 
     def find(self, key: str) -> Arrays | None:
         """Verify an entry and map its arrays into memory, read-only; return None if it is missing or damaged."""
@@ -101,7 +102,7 @@ class DiskCache:
         size = sum(array.nbytes for array in entry.arrays.values())
         limit, place = _limit(), self._place(key)
         try:
-            if size > limit or self.has(key) or not self.folder.parent.is_dir():
+            if size > limit or self.has(key) or not self.folder.parent.is_dir() or not self._is_own():
                 return
             _remove(place)  # without its manifest
             self.folder.mkdir(exist_ok=True)
@@ -116,13 +117,18 @@ class DiskCache:
 
     def remove(self, key: str) -> None:
         """Remove an entry, also one that is damaged."""
-        _remove(self._place(key))
+        if self._is_own():
+            _remove(self._place(key))
 
     def remove_other_versions(self) -> None:
         """Remove the entries of all versions but this one."""
         for place in list(self._entries()):
             if _version_of(place) != self.version:
                 _remove(place)
+
+    def _is_own(self) -> bool:
+        """Whether the folder is no link: entries are written and removed there, and it may come with the data."""
+        return not self.folder.is_symlink()
 
     def _place(self, key: str) -> Path:
         return self.folder / sha256(self._title(key).encode()).hexdigest()[:32]
@@ -155,7 +161,7 @@ class DiskCache:
 
     def _entries(self) -> Iterator[Path]:
         with suppress(OSError):
-            yield from (path for path in self.folder.iterdir() if _ENTRY.fullmatch(path.name))
+            yield from (path for path in self.folder.iterdir() if self._is_own() and _ENTRY.fullmatch(path.name))
 
     def _trim(self, limit: int, newest: Path) -> None:
         """Remove the least recently used entries above the limit, and what killed processes left."""
@@ -169,7 +175,7 @@ class DiskCache:
                 total -= sizes[place]
         for hidden in list(self.folder.glob(".*")):
             with suppress(OSError):
-                if time.time() - hidden.stat().st_mtime > _ABANDONED:
+                if _HIDDEN.fullmatch(hidden.name) and time.time() - hidden.stat().st_mtime > _ABANDONED:
                     shutil.rmtree(hidden, ignore_errors=True)
 
 

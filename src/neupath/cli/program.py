@@ -1,6 +1,7 @@
 """The program: its commands, each imported when it is run, and how errors are reported."""
 
 import codecs
+import errno
 import os
 import sys
 import warnings
@@ -218,8 +219,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
+        if shortage := _shortage(error):
+            _fail(shortage, BAD_INPUT)
         _fail(f"cannot write the output: {error.strerror or error}", 1)
     except Exception as error:
+        if shortage := _shortage(error):
+            _fail(shortage, BAD_INPUT)
         if not hasattr(error, "format_message"):  # only errors of the command-line parser have it
             raise
         if message := error.format_message():  # without a command, the help is printed already
@@ -229,6 +234,31 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if code == INTERRUPTED:  # the command-line parser turns Ctrl-C into an exit code
         _fail("interrupted", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+_NO_MEMORY = (
+    "this needs more memory than there is; free some, raise the limit of the process (ulimit -v) if it has one, or "
+    "use a smaller graph"
+)
+
+
+_NO_FILES = "this needs more open files than the system allows; raise the limit, as by 'ulimit -n 4096'"
+_SHORT_OF_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread", "out of memory")
+"""What libraries say that could not have memory: on loading them, for a thread, or on a GPU."""
+
+
+def _shortage(error: BaseException | None) -> str | None:
+    """Return what the machine lacks, if an error or one that it came of says so."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+            return _NO_FILES
+        speaks_of_memory = any(word in str(error).lower() for word in _SHORT_OF_MEMORY)
+        if isinstance(error, MemoryError) or (
+            isinstance(error, ImportError | RuntimeError | OSError) and speaks_of_memory
+        ):
+            return _NO_MEMORY
+        error = error.__cause__ or error.__context__
+    return None
 
 
 _MOST_NOTES = 3

@@ -178,7 +178,7 @@ def connect(
         from distributed.security import Security
 
         security = Security.temporary() if scheduler is None else None
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("Dask and cryptography", "neupath[cluster]") from error
     if scheduler is not None:
         with _client_of(scheduler) as client:
@@ -323,7 +323,7 @@ def parse_memory(limit: str | int | None) -> int | None:
         return None
     try:
         from dask.utils import parse_bytes
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("Dask", "neupath[cluster]") from error
     try:
         size = int(parse_bytes(limit))

@@ -219,7 +219,7 @@ class Joined:
         """
         try:
             import torch
-        except ImportError as error:
+        except ModuleNotFoundError as error:
             raise MissingExtraError("PyTorch", "neupath[learn]") from error
         if self.sides is None:
             raise QueryError("this join's nodes are in files alone; join a loaded graph to number them")
@@ -651,6 +651,8 @@ def count_finished(out: Path) -> int:
 @contextmanager
 def claim(out: Path) -> Iterator[None]:
     """Lock out other joins to the same result, and tasks of an earlier join that still run somewhere."""
+    if parts_of(out).is_symlink():  # what is not a finished block is removed from it
+        raise WriteError(f"{parts_of(out)} is a symbolic link, where the blocks of this join would go; remove it")
     lock = out.with_name(f"{out.name}.lock")
     with locked(lock, f"another join writes to {out}; wait until it is done, or give another name"):
         for work in parts_of(out).glob(f"{_WORK}*"):

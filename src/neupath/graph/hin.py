@@ -942,7 +942,7 @@ def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
     """
     try:
         import networkx as nx
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("networkx", "networkx") from error
     graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph(written_by="neupath")  # so that no attribute is taken for another
     for kind, nodes in hin.nodes.items():
@@ -1021,7 +1021,7 @@ def to_pyg(hin: HIN) -> "HeteroData":
     try:
         import torch
         from torch_geometric.data import HeteroData
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("torch_geometric", "torch_geometric") from error
     data = HeteroData()
     for kind, nodes in hin.nodes.items():

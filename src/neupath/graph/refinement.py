@@ -128,15 +128,21 @@ class Refinement:
             columns += [hin.edge_records(link.relation).column(attribute) for link in _links(path, names)]
             owner = min(names) if names else path.node_types[min(positions)]
             newest = _newest(f"{owner}.{attribute}", [plain_values(column) for column in columns])
+            if newest is None:
+                raise QueryError(
+                    f"no {owner}.{attribute} has a value, so there is no newest time to count ‹half_life› from; give "
+                    f"‹now›, or another ‹time›",
+                    parameter="half_life",
+                )
         reference = str(Comparison(attribute, "=", newest).value)
         return Decay(attribute, reference, str(self.half_life).removesuffix(".0"))
 
 
 def _newest(time: str, columns: Sequence[Any]) -> Any:
-    """Return the newest of the times that several node types or relations have."""
+    """Return the newest of the times that several node types or relations have; None if they have none."""
     newest = [pc.max(column).as_py() for column in columns]
     try:
-        return max((each for each in newest if each is not None), default=0)
+        return max((each for each in newest if each is not None and each == each), default=None)  # noqa: PLR0124  NaN
     except TypeError as error:
         kinds = listed(dict.fromkeys(str(column.type) for column in columns))
         raise QueryError(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote, unquote
@@ -22,6 +23,7 @@ import pyarrow.csv
 
 from neupath._runtime.progress import Progress
 from neupath.errors import MissingExtraError, SourceError, did_you_mean, hide_password, listed
+from neupath.store.database import open_duckdb
 
 if TYPE_CHECKING:
     import sqlite3
@@ -85,6 +87,10 @@ class DatabaseTable:
     key: tuple[str, ...] = ()
     foreign_keys: tuple[ForeignKey, ...] = ()
     is_view: bool = False
+    id_columns: frozenset[str] = frozenset()
+    """Columns that are read as ids: a decimal with all its digits, where that of an attribute may become a float."""
+    computed: tuple[str, ...] = ()
+    """Columns that are left out, since the database computes them as they are read."""
 
     def is_measure(self, column: str) -> bool:
         """Whether a column is declared to hold numbers, truth values or times."""
@@ -185,14 +191,18 @@ _BATCH_ROWS, _BLOCK_BYTES = 1 << 16, 1 << 20
 
 
 def _to_table(
-    columns: Sequence[str], batches: Iterable[Sequence[Sequence[object]]], report: Callable[[int], object]
+    columns: Sequence[str],
+    batches: Iterable[Sequence[Sequence[object]]],
+    report: Callable[[int], object],
+    id_columns: frozenset[str] = frozenset(),
 ) -> pa.Table:
     """Collect rows of Python values; a column of values of several types becomes text."""
     parts: list[list[pa.Array]] = [[] for _ in columns]
     done = 0
     for batch in batches:
-        for part, values in zip(parts, zip(*batch, strict=True), strict=True):
-            part.append(_to_array(values))
+        for column, part, values in zip(columns, parts, zip(*batch, strict=True), strict=True):
+            has_decimals = column in id_columns and any(isinstance(value, Decimal) for value in values)
+            part.append(_decimal_ids(pa.array(list(map(_text, values)))) if has_decimals else _to_array(values))
         done += len(batch)
         report(done)
     return pa.table({column: _unite(part) for column, part in zip(columns, parts, strict=True)})
@@ -205,7 +215,9 @@ def _to_array(values: Sequence[object]) -> pa.Array:
         return pa.array(list(map(_text, values)), pa.string())
     kind = array.type
     if pa.types.is_decimal(kind):
-        return array.cast(pa.int64()) if kind.scale == 0 and kind.precision <= 18 else array.cast(pa.float64())
+        if kind.scale == 0 and kind.precision <= 18:
+            return array.cast(pa.int64())
+        return pa.array([None if value is None else float(cast(Decimal, value)) for value in values], pa.float64())
     simple = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     if simple or pa.types.is_string(kind) or pa.types.is_temporal(kind) or pa.types.is_null(kind):
         return array
@@ -215,7 +227,34 @@ def _to_array(values: Sequence[object]) -> pa.Array:
 def _text(value: object) -> str | None:
     if value is None:
         return None
+    if isinstance(value, Decimal):
+        return f"{value:f}"  # without an exponent
     return value.hex() if isinstance(value, bytes | memoryview) else str(value)
+
+
+def _decimal_ids(texts: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return decimals that are ids as integers if all are, else as texts: numbers that are equal give the same text."""
+    shortened = pc.replace_substring_regex(texts, r"(\.\d*?)0+$", r"\1")
+    shortened = pc.replace_substring_regex(shortened, r"\.$", "")
+    with suppress(pa.ArrowInvalid):  # a fraction, or more digits than an integer has
+        return shortened.cast(pa.int64())
+    return shortened
+
+
+def _is_decimal(kind: str) -> bool:
+    return kind.startswith(("NUMERIC", "DECIMAL"))
+
+
+def _with_decimal_ids(rows: pa.Table, table: DatabaseTable) -> pa.Table:
+    """Return rows with the decimals that are ids as `_decimal_ids` has them, where they were read as text."""
+    for number, field in enumerate(rows.schema):
+        if (
+            field.name in table.id_columns
+            and field.type == pa.string()
+            and _is_decimal(table.columns[field.name].upper())
+        ):
+            rows = rows.set_column(number, field.name, _decimal_ids(rows[field.name]))
+    return rows
 
 
 def _unite(parts: Sequence[pa.Array]) -> pa.ChunkedArray:
@@ -236,6 +275,8 @@ def _quoted(*names: str) -> str:
 
 # ---- SQLite --------------------------------------------------------------------------------------
 _SQLITE_INTERRUPT = 9
+_LONGEST_VALUE = 1 << 24
+"""Bytes of the longest text or blob that is read: as many as the characters of the longest line of a table."""
 _STEPS = 100_000
 """Steps of SQLite between two looks for an interrupt."""
 
@@ -244,8 +285,11 @@ _STEPS = 100_000
 def _open_sqlite(path: Path, schema: str | None) -> Iterator[Database]:
     if schema not in (None, "main"):
         raise SourceError(f"{path} is a SQLite database, which has no schemas; leave out ‹schema› {schema!r}")
+    import sqlite3
+
     connection = _connect_sqlite(path)
     try:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         connection.set_progress_handler(lambda: 0, _STEPS)  # Python code, so that Ctrl-C interrupts a statement
         for pragma in ("query_only = 1", "trusted_schema = 0", "cell_size_check = 1"):
             connection.execute(f"PRAGMA {pragma}")
@@ -300,13 +344,16 @@ class _SQLite:
 
     def _describe(self, name: str, is_view: bool, names: Mapping[str, str]) -> DatabaseTable:
         columns = self._pragma("table_xinfo", name)
-        kinds = {column: str(kind) for _, column, kind, _, _, _, hidden in columns if hidden != 1}
+        # a virtual generated column (2) is computed as it is read, and may make gigabytes of nothing
+        kinds = {column: str(kind) for _, column, kind, _, _, _, hidden in columns if hidden not in (1, 2)}
+        computed = tuple(column for _, column, *_, hidden in columns if hidden == 2)
         key = tuple(row[1] for row in sorted((row for row in columns if row[5]), key=lambda row: row[5]))
         foreign: dict[int, list[tuple[Any, ...]]] = {}
         for row in self._pragma("foreign_key_list", name):
             foreign.setdefault(row[0], []).append(row)
         keys = [self._foreign_key(parts, kinds, names) for parts in foreign.values()]
-        return DatabaseTable(name, kinds, key, _in_column_order(keys, kinds), is_view)
+        own = [fk for fk in keys if kinds.keys() >= {*fk.columns}]
+        return DatabaseTable(name, kinds, key, _in_column_order(own, kinds), is_view, computed=computed)
 
     def _foreign_key(
         self, parts: Sequence[tuple[Any, ...]], kinds: Mapping[str, str], names: Mapping[str, str]
@@ -346,20 +393,9 @@ def _as_declared(column: pa.ChunkedArray, kind: str) -> pa.ChunkedArray:
 
 
 # ---- DuckDB --------------------------------------------------------------------------------------
-_DUCKDB_SETTINGS: dict[str, Any] = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
-
-
 @contextmanager
 def _open_duckdb(path: Path, schema: str | None) -> Iterator[Database]:
-    try:
-        import duckdb
-    except ImportError as error:
-        raise MissingExtraError("duckdb", "neupath[store]") from error
-    connection = duckdb.connect(str(path), read_only=True, config=_DUCKDB_SETTINGS)
+    connection = open_duckdb(path)
     try:
         connection.execute("BEGIN TRANSACTION READ ONLY")
         yield _DuckDB(path, connection, schema or "main")
@@ -413,7 +449,7 @@ class _DuckDB:
             try:
                 while not rows.done():  # in turns: Polars has waits restarted after a signal, so Ctrl-C ends none
                     wait([rows], timeout=0.1)
-                return rows.result()
+                return _with_decimal_ids(rows.result(), table)
             except KeyboardInterrupt:  # in the thread of a statement it is noticed late
                 while not rows.done():
                     self._connection.interrupt()  # without effect before the statement runs
@@ -435,7 +471,8 @@ class _DuckDB:
         if kind == "BLOB":
             return f"lower(hex({name}))"
         if decimal := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", kind):
-            return f"{name}::{'BIGINT' if decimal[2] == '0' and int(decimal[1]) <= 18 else 'DOUBLE'}"
+            is_integer = decimal[2] == "0" and int(decimal[1]) <= 18
+            return f"{name}::{'BIGINT' if is_integer else 'VARCHAR' if column in table.id_columns else 'DOUBLE'}"
         return name if kind in _DUCKDB_TYPES else f"{name}::VARCHAR"
 
 
@@ -473,7 +510,7 @@ _PACKAGES = {"MySQLdb": "mysqlclient", "psycopg2": "psycopg2-binary"}
 def _open_server(url: str, schema: str | None, title: str) -> Iterator[Database]:
     try:
         import sqlalchemy as sa
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("SQLAlchemy", "neupath[io]") from error
     engine = _make_engine(url, title)
     postgres = engine.dialect.name == "postgresql"
@@ -586,7 +623,7 @@ class _Server:
         source = sa.table(table.name, *(sa.column(column) for column in columns), schema=self._schema)
         streamed = self._connection.execution_options(stream_results=True, yield_per=_BATCH_ROWS)
         batches = streamed.execute(sa.select(*source.columns)).partitions()
-        return _to_table(columns, batches, lambda done: progress(f"reading {table.name}", done, None))
+        return _to_table(columns, batches, lambda done: progress(f"reading {table.name}", done, None), table.id_columns)
 
 
 _POSTGRESQL_SETTINGS = (
@@ -619,12 +656,16 @@ class _PostgreSQL(_Server):
         ]
 
     def read(self, table: DatabaseTable, columns: Sequence[str], progress: Progress) -> pa.Table:
-        chosen = ", ".join(_copied(table.columns[column].upper(), _quoted(column)) for column in columns)
+        kinds = {column: table.columns[column].upper() for column in columns}
+        for column in table.id_columns & kinds.keys():
+            if _is_decimal(kinds[column]) and pa.types.is_floating(_copied_type(kinds[column])):
+                kinds[column] = "TEXT"
+        chosen = ", ".join(_copied(kind, _quoted(column)) for column, kind in kinds.items())
         # without ONLY the rows of tables that inherit from this one would come, too
         only = "ONLY " if table.name in self._plain else ""
         place = _quoted(self._schema, table.name)
         statement = f"COPY (SELECT {chosen} FROM {only}{place}) TO STDOUT (FORMAT csv, ENCODING 'UTF8')"
-        types = {column: _copied_type(table.columns[column].upper()) for column in columns}
+        types = {column: _copied_type(kind) for column, kind in kinds.items()}
         parsed, done = [_parse_csv(b"", types)], 0
         cursor = self._connection.connection.dbapi_connection.cursor()
         with cursor, cursor.copy(statement) as copy:
@@ -632,8 +673,8 @@ class _PostgreSQL(_Server):
                 parsed.append(_parse_csv(block, types))
                 done += len(parsed[-1])
                 progress(f"reading {table.name}", done, None)
-        rows = pa.concat_tables(parsed)
-        return pa.table({column: _as_time(rows[column], table.columns[column].upper()) for column in columns})
+        rows = _with_decimal_ids(pa.concat_tables(parsed), table)
+        return pa.table({column: _as_time(rows[column], kind) for column, kind in kinds.items()})
 
 
 def _blocks(copy: Iterable[bytes]) -> Iterator[bytearray]:

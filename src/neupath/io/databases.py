@@ -79,7 +79,11 @@ def read_database(
         if not plan.edges:
             raise _no_relation(database.title, tables)
         read = [(table, plan.columns(table)) for table in tables]
-        rows = {table.name: database.read(table, columns, progress) for table, columns in read if columns}
+        rows = {
+            table.name: database.read(replace(table, id_columns=plan.id_columns(table)), columns, progress)
+            for table, columns in read
+            if columns
+        }
     return _assemble(plan, rows, database.title, settings, duplicates)
 
 
@@ -93,7 +97,8 @@ def _pick(database: Database, names: list[str] | None, settings: Config) -> tupl
         kept = [table for table in every if table.name not in settings.ignore]
         views = [table.name for table in kept if table.is_view and table.name not in settings.files]
         note = _note(views, "view", "a view has no keys; name it in `tables` to read it by its column names")
-        return [table for table in kept if table.name not in views], [note] if note else []
+        tables = [table for table in kept if table.name not in views]
+        return tables, [*([note] if note else []), *_note_computed(tables)]
     folded = {name.lower(): name for name in by_name}
     for name in names:
         if name not in by_name and name.lower() not in folded:
@@ -103,7 +108,19 @@ def _pick(database: Database, names: list[str] | None, settings: Config) -> tupl
                 allowed=by_name,
             )
     wanted = {name if name in by_name else folded[name.lower()] for name in names}
-    return [table for table in every if table.name in wanted], []
+    chosen = [table for table in every if table.name in wanted]
+    return chosen, _note_computed(chosen)
+
+
+def _note_computed(tables: Sequence[DatabaseTable]) -> list[str]:
+    """Return a note for each table with columns that are left out."""
+    return [
+        f"the generated {'columns' if len(table.computed) > 1 else 'column'} {listed(table.computed)} of the table "
+        f"{table.name} {'were' if len(table.computed) > 1 else 'was'} left out: SQLite computes such values as they "
+        f"are read; declare them STORED to read them"
+        for table in tables
+        if table.computed
+    ]
 
 
 def _note(names: Sequence[str], what: str, why: str) -> str | None:
@@ -202,6 +219,15 @@ class GraphPlan:
                 if self.table_of.get(end.node_type) == table.name:
                     wanted |= set(end.referred)
         return [column for column in table.columns if column in wanted]
+
+    def id_columns(self, table: DatabaseTable) -> frozenset[str]:
+        """Return the columns of a table that hold ids of nodes, its own or those of others."""
+        ids = {column for node in self.nodes if node.table == table.name for column in node.key}
+        for edge in self.edges:
+            for end in (edge.source, edge.target):
+                ids |= set(end.columns) if edge.table == table.name else set()
+                ids |= set(end.referred) if self.table_of.get(end.node_type) == table.name else set()
+        return frozenset(ids)
 
     @property
     def table_of(self) -> dict[str, str]:

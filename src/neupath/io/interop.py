@@ -623,7 +623,7 @@ def read_graph_file(path: Path, duplicates: Duplicates = "count") -> HIN:
     """Read a file with NetworkX, and make a graph from that."""
     try:
         import networkx as nx
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("networkx", "networkx") from error
     name = path.name.lower().removesuffix(".gz")
     read = nx.read_graphml if name.endswith(".graphml") else nx.read_gexf if name.endswith(".gexf") else _read_gml

@@ -42,7 +42,7 @@ def lightgbm() -> Any:
     """Return LightGBM, imported on first use."""
     try:
         import lightgbm as package
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("LightGBM", "neupath[learn]") from error
     return package
 

@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from math import ceil, log10
+from math import log10
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ _CLOSE, _FINE = (
     1e-12,
 )  # the share of a right-hand side that a solver may leave: two parts joined by few edges are far
 _ROUNDED = 1e-9  # an error of scores that does not show in nine digits
+_TRUSTED = 1e-3  # the share of an inverse that rounding may take before nothing is known of it
 _MOST_ITERATIONS = 10_000
 _EDGES = 1 << 17  # whose random numbers are drawn at a time
 
@@ -48,9 +49,10 @@ class CommuteTime(GraphMeasure):
         L⁺[y,y] = (1 - 2·π_y² + ‖row y of N·(I - N)^{+½}‖²) / d_y,    N = D^-½·A·D^-½,  π_y² = d_y / Σd
 
     where 256 random vectors estimate the norm, which is small (Spielman, Srivastava, STOC 2008). The few nodes for
-    which this is not close enough are solved for. r is rounded to nine digits of the largest L⁺[y,y], so that nodes in
-    equivalent places of a factored graph score the same on every machine. Where weights differ so much that rounding
-    shows in these digits, `error_` says by how much, and `exact` is False.
+    which this is not close enough are solved for. r is rounded to nine digits of the largest L⁺[y,y] of its component,
+    so that nodes in equivalent places of a factored graph score the same on every machine; to more digits where this
+    would show in a score. Where weights differ so much that rounding shows all the same, `error_` says by how much, and
+    `exact` is False.
 
     Parameters
     ----------
@@ -81,7 +83,7 @@ class CommuteTime(GraphMeasure):
         return self.prepared_.error
 
     def _prepared_key(self) -> Hashable:
-        return self.name, self.tolerance, self.seed
+        return self.name, "digits by component", self.tolerance, self.seed
 
     def _factor_or_sketch(self, progress: Progress) -> "_Factors | _Sketch":
         adjacency = _without_loops(self._adjacency())
@@ -107,7 +109,7 @@ class CommuteTime(GraphMeasure):
     def _score_node(self, node: int) -> Floats:
         check_cancelled()
         components = self.prepared_.components
-        unit = self.prepared_.unit
+        unit = self.prepared_.units[components[node]]
         resistance = np.maximum(unit * np.round(self.prepared_.resistances(node)[self.rows_] / unit), 0.0)
         if self.rows_.start <= node < self.rows_.stop:
             resistance[node - self.rows_.start] = 0.0
@@ -149,13 +151,14 @@ def _pack(prepared: "_Factors | _Sketch") -> Arrays:
 
 def _unpack(entry: Arrays, size: int) -> "_Factors | _Sketch":
     arrays, error = dict(entry.arrays), float(entry.facts["error"])
-    check_lengths(entry, components=size, diagonal=size)
+    count = int(arrays["components"].max(initial=-1)) + 1
+    check_lengths(entry, components=size, diagonal=size, units=count)
     if "roots" in arrays:
         check_lengths(entry, roots=size)
-        count = int(arrays["components"].max(initial=-1)) + 1
         stationary = unpack_matrix("stationary", entry, (count, size))
         transitions = unpack_matrix("transitions", entry, (size, size))
-        return _Sketch(arrays["components"], transitions, arrays["roots"], stationary, arrays["diagonal"], error)
+        parts = arrays["roots"], stationary, arrays["diagonal"], arrays["units"]
+        return _Sketch(arrays["components"], transitions, *parts, error)
     factors = _Factors(**arrays, error=error)
     core, steps, edges = len(factors.core_nodes), len(factors.order), len(factors.nodes)
     check_lengths(entry, core_nodes=core, order=steps, pivots=steps, starts=steps + 1, nodes=edges, shares=edges)
@@ -175,6 +178,7 @@ class _Factors:
 
     components: Rows
     diagonal: Floats  # of the inverse, (nodes,)
+    units: Floats  # the last digit of r in each component
     error: float  # of scores, by rounding
     core_nodes: Rows
     core: Floats  # the inverse of what remains: nodes that all but form a clique, so that it is dense
@@ -183,11 +187,6 @@ class _Factors:
     starts: Rows  # of the neighbours of each in `nodes` and `shares`
     nodes: Rows
     shares: Floats
-
-    @property
-    def unit(self) -> float:
-        """The last digit of r."""
-        return _last_digit(self.diagonal)
 
     def resistances(self, query: int) -> Floats:
         """Return r(query, y) of every node y in its component; shape (nodes,)."""
@@ -226,28 +225,55 @@ def _factor(adjacency: Csr, most_core: int) -> _Factors | None:
         raise GraphError(
             f"cannot compute commute times with weights from {least:g} to {most:g}; scale them closer together"
         )
-    strongest = float(np.asarray(adjacency.sum(axis=1)).max(initial=0.0))
-    error = _rounding_error(diagonal, degrees, core) / (1 + 1 / strongest) ** 2 if strongest else 0.0
-    # 1 / (1 + r) changes by 1 / (1 + r)² of what r does, and r is at least that of all edges of a node side by side
-    return _Factors(components, diagonal, 0.0 if error <= _ROUNDED else min(1.0, error), core_nodes, core, *factors)
+    size = int(components.max(initial=-1)) + 1
+    depths = _most_by(components, kernels.elimination_depths(*factors[:1], *factors[2:4], count), size)
+    trace = np.bincount(components[core_nodes], degrees * core.diagonal(), size).astype(np.float64)
+    noise = _rounding_error(_most_by(components, diagonal, size), depths, trace)
+    units, error = _digits(components, diagonal, adjacency, noise)
+    return _Factors(components, diagonal, units, error, core_nodes, core, *factors)
 
 
-def _rounding_error(diagonal: Floats, degrees: Floats, core: Floats) -> float:
-    """Return by how much rounding may make r wrong.
+def _most_by(components: Rows, values: Floats, size: int) -> Floats:
+    """Return the largest value of each component; none is below 0."""
+    most = np.zeros(size)
+    np.maximum.at(most, components, values)
+    return most
 
-    Elimination only adds positive numbers, so that each entry of the inverse is right to its last digits, and the
-    difference of entries that is r to some digits of the largest. A Cholesky factorisation loses as many more as the
-    condition number of the core has, scaled to a diagonal of ones (Demmel, 1989). This is at most twice the trace of
-    the scaled inverse, and r has four entries of the inverse: two of the diagonal, and twice one beside it.
+
+def _rounding_error(largest: Floats, depths: Floats, trace: Floats) -> Floats:
+    """Return by how much rounding may make r wrong in each component.
+
+    Elimination only adds positive numbers, so that each entry of the inverse is right to its last digits, of which each
+    level of elimination takes a share, and the difference of entries that is r to some digits of the largest. A
+    Cholesky factorisation loses as many more as the condition number of the core has, scaled to a diagonal of ones
+    (Demmel, 1989). This is at most twice the trace of the scaled inverse, and r has four entries of the inverse: two of
+    the diagonal, and twice one beside it. Where the core keeps less than three digits, weights may have vanished in its
+    diagonal beside larger ones, and with them what the trace would tell: nothing is known then.
     """
-    trace = float(degrees @ core.diagonal())
-    return float(np.finfo(np.float64).eps * diagonal.max(initial=0.0) * (16 + 4 * 2 * trace))
+    relative = np.finfo(np.float64).eps * (16 + 4 * depths + 4 * 2 * trace)
+    return np.where(relative < _TRUSTED, relative * largest, np.inf)
 
 
-def _last_digit(diagonal: Floats) -> float:
-    """Return the power of ten that is the ninth digit of the largest entry."""
-    most = float(diagonal.max(initial=0.0))
-    return 10.0 ** (ceil(log10(most)) - 10) if most > 0 else 1.0
+def _digits(components: Rows, diagonal: Floats, adjacency: Csr, noise: Floats) -> tuple[Floats, float]:
+    """Return the last digit of r in each component, a power of ten, and by how much scores may be wrong.
+
+    It is the ninth of the largest resistance, or a later one where that would show in scores and r has it.
+    """
+    largest = _most_by(components, diagonal, len(noise))
+    strongest = _most_by(components, np.asarray(adjacency.sum(axis=1)).ravel(), len(noise))
+    units, some = np.ones(len(noise)), np.flatnonzero((largest > 0) & (strongest > 0))
+    if not len(some):
+        return units, 0.0
+    least, lost = 1 / strongest[some], noise[some]  # r is at least that of all edges of a node side by side
+    ninth = 10.0 ** (np.ceil(np.log10(largest[some])) - 10)
+    enough = 10.0 ** np.floor(log10(_ROUNDED) + 2 * np.log10(1 + least))
+    had = 10.0 ** np.ceil(np.log10(np.maximum(lost, np.finfo(np.float64).tiny)))
+    units[some] = np.minimum(ninth, np.where(lost > enough, had, enough))
+    wrong = lost + units[some] / 2
+    # of two scores 1 / (1 + r), the difference is that of r divided by both 1 + r
+    shown = np.minimum(wrong / (1 + least) / (1 + np.maximum(least - wrong, 0.0)), 1 / (1 + least))
+    error = float(shown.max())
+    return units, 0.0 if error <= _ROUNDED else error
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -277,12 +303,8 @@ class _Sketch:
     roots: Floats  # of the degrees, (nodes,)
     stationary: Csr  # π of each component, (components, nodes)
     diagonal: Floats
+    units: Floats  # the last digit of r in each component
     error: float  # of scores
-
-    @property
-    def unit(self) -> float:
-        """The last digit of r."""
-        return _last_digit(self.diagonal / self.roots**2)
 
     def resistances(self, query: int) -> Floats:
         """Return r(query, y) of every node y in its component; shape (nodes,)."""
@@ -335,7 +357,7 @@ def _sketch(adjacency: Csr, tolerance: float, seed: int, progress: Progress) -> 
     shares = roots / np.sqrt(np.bincount(components, roots**2))[components]
     size = int(components.max(initial=-1)) + 1, len(roots)
     stationary = csr_array((shares, (components, np.arange(len(roots)))), shape=size)
-    solver = _Sketch(components, transitions, roots, stationary, np.ones(len(roots)), 0.0)
+    solver = _Sketch(components, transitions, roots, stationary, np.ones(len(roots)), np.ones(size[0]), 0.0)
     if tolerance == 0:
         norms, error = np.zeros(len(roots)), np.full(len(roots), np.inf)
     else:
@@ -353,7 +375,10 @@ def _sketch(adjacency: Csr, tolerance: float, seed: int, progress: Progress) -> 
         diagonal[nodes] = solver.solve(start, _FINE if tolerance == 0 else _CLOSE)[nodes, np.arange(len(nodes))]
         error[nodes] = 0.0 if tolerance == 0 else _ROUNDED
         progress("solving for nodes", at + len(nodes), len(inexact))
-    return replace(solver, diagonal=diagonal, error=float(error[np.diff(adjacency.indptr) > 0].max(initial=0.0)))
+    inverse = np.divide(diagonal, roots**2, out=np.zeros(len(roots)), where=roots > 0)
+    units, rounded = _digits(components, inverse, adjacency, np.zeros(size[0]))
+    estimated = float(error[np.diff(adjacency.indptr) > 0].max(initial=0.0))
+    return replace(solver, diagonal=diagonal, units=units, error=estimated + rounded)
 
 
 def _sketch_norms(adjacency: Csr, solver: _Sketch, seed: int, progress: Progress) -> Floats:

@@ -322,6 +322,18 @@ def core_matrix(core, place, is_ground, is_gone, starts, sizes, nodes, weights):
 
 
 @compiled
+def elimination_depths(order, begins, nodes, count):
+    """Return how many eliminations in a row each node's entries of the inverse go through, 0 for those that remain."""
+    depths = np.zeros(count)
+    for step in range(len(order) - 1, -1, -1):
+        most = 0.0
+        for at in range(begins[step], begins[step + 1]):
+            most = max(most, depths[nodes[at]])
+        depths[order[step]] = most + 1.0
+    return depths
+
+
+@compiled
 def inverse_diagonal(order, pivots, begins, nodes, shares, place, core):
     """Return the diagonal of the inverse of the Laplacian without its grounds, 0 for these.
 

@@ -393,6 +393,10 @@ def _add_job_results(app: FastAPI, service: Service) -> None:
         if record.state != "done":
             reason = f": {record.error}" if record.error else " yet"
             raise RequestError(409, f"the job {record.id} is {record.state}, and has no result{reason}")
+        if not record.result.is_file():
+            raise RequestError(
+                410, f"the result of the job {record.id} was removed from its folder; start the job again"
+            )
         if record.result.suffix == ".json":
             return ResultResponse(record.result, media_type=JSON)
         return ResultResponse(

@@ -15,6 +15,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp_types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import BaseModel, Field, ValidationError
+from starlette.types import Receive, Scope, Send
 
 from neupath import __version__
 from neupath.errors import NeuPathError, QueryError, listed
@@ -88,13 +89,22 @@ def make_mcp(service: Service) -> MCPServer[Any]:
 def make_mcp_app(service: Service, token: str | None, hosts: frozenset[str] | None) -> GuardMiddleware:
     """Return the MCP server as an ASGI application that speaks streamable HTTP at `PATH`.
 
-    The service's middleware checks the host, the origin, the token, sizes and times, so the transport checks none.
+    The service's middleware checks the host, the origin, the token, sizes and times, so the transport checks none. It
+    takes POST only: without sessions, the stream that GET opens would carry nothing, and hold a place for ever.
     """
-    app = make_mcp(service).streamable_http_app(
+    streamable = make_mcp(service).streamable_http_app(
         streamable_http_path=PATH, json_response=True, stateless_http=True,
         max_request_body_size=service.limits.body,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )  # fmt: skip
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] != PATH or scope["method"] == "POST":
+            await streamable(scope, receive, send)
+            return
+        message = f"{scope['method'][:20]} is not possible at {PATH!r}, which has no sessions and no stream; use POST"
+        await schemas.error_response(schemas.RequestError(405, message, Allow="POST"))(scope, receive, send)
+
     return GuardMiddleware(app, service.limits, service.metrics, token, hosts)
 
 

@@ -71,7 +71,7 @@ def _write(hin: HIN, folder: Path, progress: Progress) -> None:
     tables = [node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values()]
     layout = StoreLayout.of(hin)
     rows = {n: edge_row_table(hin.edge_tables[hin.schema.relations[n]]) for n in layout.described_relations}
-    connection = duckdb().connect(str(folder / DATABASE))
+    connection = database.open_duckdb(folder / DATABASE, write=True)
     try:
         database.hide_progress_bar(connection)
         run(connection, "BEGIN TRANSACTION")
@@ -278,6 +278,8 @@ def _bulk_writer(folder: Path, memory_limit: str) -> Iterator[BulkWriter]:
         database.hide_progress_bar(connection)
         run(connection, f"SET memory_limit = '{memory_limit.strip()}'")
         run(connection, f"SET temp_directory = '{_quoted(scratch / 'spilled')}'")
+        run(connection, f"SET allowed_directories = ['{_quoted(folder)}']")
+        run(connection, "SET enable_external_access = false")
         run(connection, "PRAGMA force_compression = 'uncompressed'")  # for the scratch tables
         run(connection, f"ATTACH '{_quoted(scratch / DATABASE)}' AS {_SCRATCH}")
         writer = BulkWriter(folder, connection)

@@ -11,7 +11,7 @@ from neupath.graph.hin import digest
 from neupath.store import database, snapshots
 from neupath.store.database import StoreLayout, VersionFacts, check_marker, read_facts, read_layout, reading, run
 from neupath.store.snapshots import Snapshot
-from neupath.store.versions import rebuild, to_hin, wrong_sums
+from neupath.store.versions import rebuild_unchecked, to_hin, wrong_sums
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def check(folder: str | Path, *, accept_loss: bool = False) -> CheckReport:
     with reading(path) as connection:
         layout, facts = read_layout(connection), read_facts(connection)
         ((oldest,),) = run(connection, "SELECT min(version) FROM versions")
-        state = rebuild(connection, layout, facts.version)
+        state = rebuild_unchecked(connection, layout, facts.version)
         problems = [
             *_wrong_versions(connection, layout, facts),
             *wrong_sums(connection, layout, facts, state),
@@ -96,7 +96,9 @@ def _wrong_snapshots(connection: Any, layout: StoreLayout, newest: int, folder: 
             continue
         try:
             snapshot = snapshots.read_snapshot(path, layout, read_facts(connection, version))
-            if digest(to_hin(layout, snapshot)) != digest(to_hin(layout, rebuild(connection, layout, version))):
+            if digest(to_hin(layout, snapshot)) != digest(
+                to_hin(layout, rebuild_unchecked(connection, layout, version))
+            ):
                 problems.append(f"{path.name} differs from the database; delete it, the store does without")
         except NeuPathError as error:
             problems.append(f"{error}; the next reading or update rebuilds it")

@@ -43,7 +43,8 @@ def is_store(path: Path) -> bool:
 
 
 def check_marker(folder: Path) -> None:
-    """Raise if a folder is not a store, or has another format."""
+    """Raise if a folder is not a store, has another format, or holds links."""
+    check_no_links(folder)
     try:
         written = json.loads((folder / MARKER).read_text(encoding="utf-8"))["format"]
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -55,6 +56,23 @@ def check_marker(folder: Path) -> None:
             f"the store {folder} has format {written!r}, and this neupath reads formats {FORMAT} and "
             f"{ATTRIBUTES_FORMAT}"
         )
+
+
+def check_no_links(folder: Path) -> None:
+    """Raise if a store or one of its snapshots holds anything but files and folders.
+
+    Updates, compactions and the cache write to files and remove them: by a link, to files outside of the store.
+    """
+    with suppress(OSError):  # what is missing or not readable is reported by whoever reads it
+        for entry in sorted(folder.iterdir()):
+            is_folder = entry.is_dir() and not entry.is_symlink()
+            for path in [entry, *(entry.iterdir() if is_folder and entry.name.startswith(SNAPSHOT) else ())]:
+                if path.is_symlink() or not (path.is_file() or path.is_dir()):
+                    kind = "a symbolic link" if path.is_symlink() else "neither a file nor a folder"
+                    raise SourceError(
+                        f"{path} is {kind}, and a store is read and written in its own folder only; put the file "
+                        f"itself there, or import the graph again"
+                    )
 
 
 def write_marker(folder: Path, layout: "StoreLayout") -> None:
@@ -302,7 +320,13 @@ def read_layout(connection: Any) -> StoreLayout:
     rows = run(connection, "SELECT content FROM facts")
     if not rows:
         raise SourceError("the database of the store lost its schema; restore the store from a copy")
-    return StoreLayout.from_json(rows[0][0])
+    try:
+        return StoreLayout.from_json(rows[0][0])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
+        raise SourceError(
+            f"the schema in the database of the store cannot be read ({first_line(error)}); restore the store from a "
+            f"copy"
+        ) from error
 
 
 def write_layout(connection: Any, layout: StoreLayout) -> None:
@@ -353,13 +377,111 @@ def edge_table(sources: Rows, targets: Rows, weights: Floats) -> pa.Table:
 
 
 # ---- Connections ---------------------------------------------------------------------------------
+_SETTINGS = {
+    "enable_external_access": "false",  # which cannot be turned on again while the file is open
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",  # a view could name variables of this process
+}
+
+
 def duckdb() -> Any:
     """Import DuckDB, which comes with the extra `store`."""
     try:
         import duckdb as library
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("duckdb", "neupath[store]") from error
     return library
+
+
+def open_duckdb(path: Path, *, write: bool = False) -> Any:
+    """Open a DuckDB file that anyone may have made: no statement reads or writes another file, or loads code."""
+    return duckdb().connect(str(path), read_only=not write, config=_SETTINGS)
+
+
+_CATALOGS = {
+    "views": ("view_name", "view"),
+    "functions": ("function_name", "macro"),
+    "types": ("type_name", "type"),
+    "sequences": ("sequence_name", "sequence"),
+    "indexes": ("index_name", "index"),
+}
+"""What no store has: the name of each, and what it is, by the table function of DuckDB that lists it."""
+
+
+def check_tables(connection: Any) -> None:
+    """Raise unless the database holds the tables of its layout, as plain columns, and nothing else.
+
+    A view or a macro would run statements of whoever made the file. The functions that list them are asked in DuckDB's
+    own schema, since those of the file go before.
+    """
+    others = " UNION ALL ".join(
+        f"SELECT '{kind}', {name} FROM system.main.duckdb_{catalog}() "  # noqa: S608
+        + ("" if catalog in ("sequences", "indexes") else "WHERE NOT internal")
+        for catalog, (name, kind) in _CATALOGS.items()
+    )
+    triggers = "SELECT 'trigger', trigger_name FROM system.main.duckdb_triggers()"
+    with suppress(duckdb().CatalogException):  # DuckDB before version 2 has none
+        _refuse(run(connection, triggers))
+    _refuse(run(connection, others))
+    columns = "table_name, column_index, column_name, data_type, column_default, schema_name"
+    listed = run(connection, f"SELECT {columns} FROM system.main.duckdb_columns() WHERE NOT internal")  # noqa: S608
+    tables: dict[str, dict[str, str]] = {}
+    for table, _, column, kind, default, schema in sorted(listed, key=lambda row: row[:2]):
+        if default is not None or schema != "main":
+            _refuse(
+                [("default or generated column" if default is not None else "schema", f"{schema}.{table}.{column}")]
+            )
+        tables.setdefault(table, {})[column] = kind
+    if tables.get("facts") != {"content": "VARCHAR"}:
+        raise SourceError("the database of the store lost its schema; restore the store from a copy")
+    expected = _expected_tables(read_layout(connection))
+    for table in sorted(tables.keys() | expected.keys()):
+        wanted, there = expected.get(table), tables.get(table)
+        if wanted is None or there is None or list(wanted) != list(there):
+            what = "is missing" if there is None else "belongs to no store" if wanted is None else "has other columns"
+            raise SourceError(f"the table {table} of the store's database {what}; restore the store from a copy")
+        for column, kinds in wanted.items():
+            if kinds and there[column] not in kinds:
+                raise SourceError(
+                    f"the column {column} of the table {table} of the store's database holds {there[column]} instead "
+                    f"of {' or '.join(kinds)}; restore the store from a copy"
+                )
+
+
+def _refuse(objects: Sequence[tuple[Any, ...]]) -> None:
+    for kind, name in objects:
+        raise SourceError(
+            f"the database of the store holds the {kind} {name!r}, which neupath never writes; somebody changed the "
+            f"file: restore the store from a copy, or import the graph again"
+        )
+
+
+def _expected_tables(layout: StoreLayout) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Return the tables of a store, and of each column the types that it may have; none for attributes."""
+    numbers: tuple[str, ...] = ("BIGINT",)
+    weight: tuple[str, ...] = ("DOUBLE",)
+    text: tuple[str, ...] = ("VARCHAR",)
+    edges = {"source": numbers, "target": numbers, "weight": weight}
+    tables: dict[str, dict[str, tuple[str, ...]]] = {
+        "facts": {"content": text},
+        "versions": {"version": numbers, "nodes": numbers, "edges": numbers, "node_sum": text, "edge_sum": text},
+        "changes": {"version": numbers, "relation": ("INTEGER",), "source": numbers, "target": numbers}
+        | {"before": weight, "after": weight},
+    }
+    lives = {"born": numbers, "died": numbers}
+    for number, attributes in enumerate(layout.attributes):
+        own: dict[str, tuple[str, ...]] = dict.fromkeys(attribute_columns(len(attributes)), ())
+        tables[f"nodes_{number}"] = {"key": numbers, **lives, "id": ("BIGINT", "VARCHAR"), "name": text, **own}
+    for number in range(len(layout.schema.relations)):
+        tables[f"edges_{number}"] = edges
+    for number, attributes in layout.edge_attributes.items():
+        own = {
+            name: (_SQL_TYPES[kind_of(kind)],)
+            for name, kind in zip(attribute_columns(len(attributes)), attributes.types, strict=True)
+        }
+        tables[f"edge_rows_{number}"] = {"row": numbers, **lives, **edges, **own}
+    return tables
 
 
 def connect(folder: Path, *, write: bool = False) -> Any:
@@ -383,11 +505,16 @@ def _open(folder: Path, write: bool) -> Any:
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            connection = library.connect(str(path), read_only=not write)
-            hide_progress_bar(connection)
-            if write:  # DuckDB's own could fail after a commit is durable; see `checkpoint_if_due`
-                run(connection, "SET wal_autocheckpoint = '1TB'")
-                run(connection, "PRAGMA disable_checkpoint_on_shutdown")  # see `Store.close`
+            connection = open_duckdb(path, write=write)
+            try:
+                hide_progress_bar(connection)
+                if write:  # DuckDB's own could fail after a commit is durable; see `checkpoint_if_due`
+                    run(connection, "SET wal_autocheckpoint = '1TB'")
+                    run(connection, "PRAGMA disable_checkpoint_on_shutdown")  # see `Store.close`
+                check_tables(connection)
+            except BaseException:
+                connection.close()
+                raise
             return connection
         except library.Error as error:
             user = _user_of(str(error))

@@ -30,7 +30,7 @@ from neupath.errors import SourceError
 from neupath.graph.edge_attributes import value_hashes
 from neupath.graph.hin import Csr, Floats, freeze, index_type, mix64
 from neupath.graph.nodes import Id, Mask, Rows
-from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, edge_row_schema, run
+from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, attribute_columns, edge_row_schema, run
 
 Triplets = tuple[Rows, Rows, Floats]  # rows, columns and values of entries; or sources, targets and weights of edges
 Key = TypeVar("Key")
@@ -149,6 +149,7 @@ def restricted(matrix: Csr, rows: Mask, columns: Mask) -> Csr:
 # ---- Snapshot files ------------------------------------------------------------------------------
 _MANIFEST = "manifest.json"
 _PARTS = ("indptr", "indices", "data")
+_INDEX_TYPES = (np.int32, np.int64)
 _VERIFYING_THREADS = 4
 _LONGEST_HEADER = 1 << 10  # of a .npy file; numpy pads those of one-dimensional arrays to 128 bytes
 _FEW_BYTES = 1 << 20  # a thread takes as long to start as so many bytes take to verify
@@ -386,13 +387,17 @@ class _MappedFiles:
     def _read_nodes(self, number: int) -> pa.Table:
         (content,) = self.verify(_node_file(self._path, number).name)
         with self._raising_damage():
-            return pa.ipc.open_file(content).read_all()
+            table = _read_table(content)
+            columns = ["key", "born", "died", "id", "name", *attribute_columns(len(self._layout.attributes[number]))]
+            if table.column_names != columns:
+                raise ValueError(f"{_node_file(self._path, number).name} has other columns than the database")
+            return table
 
     def _read_rows(self, number: int) -> pa.Table:
         name = _row_file(self._path, number).name
         (content,) = self.verify(name)
         with self._raising_damage():
-            table = pa.ipc.open_file(content).read_all()
+            table = _read_table(content)
             if table.schema != edge_row_schema(self._layout.edge_attributes[number]):
                 raise ValueError(f"{name} has other columns than the database")
             return table
@@ -402,7 +407,13 @@ class _MappedFiles:
         rows, columns = (len(self._nodes[end]) for end in self._layout.ends(number))
         with self._raising_damage():
             indptr, indices, data = map(_to_array, contents)
-            return _to_matrix(indptr, indices, data, (rows, columns))
+            if not (indptr.dtype in _INDEX_TYPES and indices.dtype in _INDEX_TYPES and data.dtype == np.float64):
+                raise ValueError(f"arrays of {indptr.dtype}, {indices.dtype} and {data.dtype} do not make a matrix")
+            matrix = _to_matrix(indptr, indices, data, (rows, columns))
+            is_inside = not len(indices) or (indices.min() >= 0 and indices.max() < columns)
+            if indptr[0] != 0 or (np.diff(indptr) < 0).any() or not is_inside:
+                raise ValueError("edges lead beyond all nodes")  # compiled code would follow them anywhere
+            return matrix
 
     @contextmanager
     def _raising_damage(self) -> Iterator[None]:
@@ -425,6 +436,13 @@ def _to_array(content: pa.Buffer) -> NDArray[Any]:
         raise ValueError("an array has another format than this neupath writes")
     shape, _, kind = np.lib.format.read_array_header_1_0(start)
     return np.ndarray(shape, kind, content, start.tell())
+
+
+def _read_table(content: pa.Buffer) -> pa.Table:
+    """Return the table of a mapped Arrow file, without a copy; raise if its texts lie outside of it."""
+    table = pa.ipc.open_file(content).read_all()
+    table.validate(full=True)
+    return table
 
 
 def map_nodes(folder: Path, number: int) -> pa.Table:

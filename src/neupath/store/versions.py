@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from neupath._runtime.disk_cache import DiskCache
 from neupath._runtime.files import locked
-from neupath.errors import GraphError, SchemaError, SourceError, WriteError, did_you_mean, listed
+from neupath.errors import GraphError, SchemaError, SourceError, WriteError, did_you_mean, first_line, listed
 from neupath.graph.edge_attributes import attribute_value, kind_of
 from neupath.graph.hin import HIN, Csr, Edges, Floats
 from neupath.graph.metapath import Relation, Schema
@@ -138,9 +138,7 @@ def _reread(folder: Path, facts: VersionFacts, reopen: Reopen) -> Snapshot:
 
 def _repair(connection: Any, folder: Path, layout: StoreLayout, facts: VersionFacts, damage: str) -> Snapshot:
     """Return a version from the database, and write its snapshot again; raise if the database is damaged too."""
-    snapshot = rebuild(connection, layout, facts.version)
-    if problems := wrong_sums(connection, layout, facts, snapshot):
-        raise SourceError(f"{damage}, and so is the database: {problems[0]}; restore the store from a copy")
+    snapshot = rebuild(connection, layout, facts.version, f"{damage}, and so is the database")
     try:  # DuckDB's lock keeps writers out while this reads; other readers may be here
         with locked(folder / _REPAIR_LOCK, "another process is writing it"):
             snapshots.write_snapshot(folder, snapshot, facts)
@@ -173,8 +171,28 @@ def wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state:
     return problems
 
 
-def rebuild(connection: Any, layout: StoreLayout, version: int) -> Snapshot:
-    """Return a version from the database alone."""
+def rebuild(
+    connection: Any, layout: StoreLayout, version: int, refusal: str = "the database of the store is damaged"
+) -> Snapshot:
+    """Return a version from the database alone; raise unless it has the counts and checksums written with it."""
+    facts = read_facts(connection, version)
+    try:
+        snapshot = rebuild_unchecked(connection, layout, version)
+    except (
+        ValueError,
+        IndexError,
+        TypeError,
+        OverflowError,
+        pa.ArrowException,
+    ) as error:  # as of ends beyond all nodes
+        raise SourceError(f"{refusal}: {first_line(error)}; restore the store from a copy") from error
+    if problems := wrong_sums(connection, layout, facts, snapshot):
+        raise SourceError(f"{refusal}: {problems[0]}; restore the store from a copy")
+    return snapshot
+
+
+def rebuild_unchecked(connection: Any, layout: StoreLayout, version: int) -> Snapshot:
+    """Return a version from the database alone, whatever its counts and checksums."""
     base = layout.base_version
     types = range(len(layout.schema.node_types))
     nodes = {number: _as_of(_read_nodes(connection, number), base) for number in types}

@@ -694,7 +694,7 @@ def _read_node_link(file: Path, options: ReadOptions) -> HIN:
     """Read what NetworkX writes as node-link data, by the rules for NetworkX graphs."""
     try:
         import networkx as nx
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("networkx", "networkx") from error
     with json_errors(file), open_raw(file) as stream:
         content = json.load(stream)

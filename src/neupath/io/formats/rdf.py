@@ -365,7 +365,7 @@ def read_rdf(
     """Read RDF files as one graph; the same statement twice is one edge unless the options count parallel edges."""
     try:
         import pyoxigraph as _  # noqa: F401
-    except ImportError as error:
+    except ModuleNotFoundError as error:
         raise MissingExtraError("pyoxigraph", "neupath[io]") from error
     rdf = settings or RdfConfig()
     statements = read_statements(files, rdf.type, progress)

@@ -10,7 +10,7 @@ from neupath.errors import MissingExtraError
 try:
     import safetensors  # noqa: F401
     import torch  # noqa: F401
-except ImportError as error:
+except ModuleNotFoundError as error:
     raise MissingExtraError("torch and safetensors", "neupath[learn]") from error
 
 from neupath.learn.models.countpath import CountPath

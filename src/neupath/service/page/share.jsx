@@ -39,12 +39,14 @@ function asCode({ meaning, type, ...asked }) {
 function asCommand({ meaning, type, graph, k, where, unless, ...asked }) {
   const [first, ...all] = queriesOf(asked);
   const others = all.filter((id) => !asked.less.includes(id));
-  const option = (name, values) => [values ?? []].flat().map((value) => `${name} ${quote(value)}`);
+  const option = (name, values) =>
+    [values ?? []].flat().map((value) => `${name}${name.startsWith("--") ? "=" : " "}${quote(value)}`);
   const parts = meaning.mix ?? [];
   if (new Set(parts.map((part) => part.measure)).size > 1) return null;
   const { metapath, measure, model, node_type: nodeType } = parametersOf(meaning, type);
+  // behind --, an id that starts with a dash is no option; the form --name=value takes such a value, too
   return [
-    `neupath search ${quote(graph)} ${quote(first)}`,
+    "neupath search",
     ...option("-p", meaning.mix ? parts.map((part) => part.metapath) : metapath),
     ...option("--weights", parts.length ? parts.map((part) => part.weight).join(",") : null),
     ...option("--measure", parts[0]?.measure ?? measure),
@@ -55,6 +57,7 @@ function asCommand({ meaning, type, graph, k, where, unless, ...asked }) {
     ...option("-k", k),
     ...option("--where", where),
     ...option("--unless", unless),
+    `-- ${quote(graph)} ${quote(first)}`,
   ].join(" ");
 }
 
