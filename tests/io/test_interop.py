@@ -277,3 +277,24 @@ def test_graph_files_take_no_config(tmp_path: Path, shop: "nx.MultiDiGraph") -> 
     nx.write_graphml(shop, tmp_path / "shop.graphml")
     with pytest.raises(NeuPathError, match="shop.graphml describes itself and takes no graph.toml"):
         npth.load(tmp_path / "shop.graphml", config=tmp_path / "graph.toml")
+
+
+def test_ids_of_frames_that_look_empty_are_noted_and_a_graph_toml_leaves_them_out(tmp_path: Path) -> None:
+    bought = pd.DataFrame({"user": ["ann", "bob", "cem"], "item": ["tea", "nan", "nan"]})
+    config = tmp_path / "graph.toml"
+    config.write_text('missing_ids = ["nan"]')
+    triples = pd.DataFrame({"head": bought["user"], "relation": "buys", "tail": bought["item"]})
+    for source in ({("user", "item"): bought}, triples):
+        with pytest.warns(npth.SourceWarning, match=r"the id 'nan' \(2 edges\) looks like an empty cell"):
+            npth.load(source)
+        hin = npth.load(source, config=config)
+        assert [sum(matrix.nnz for matrix in hin.matrices.values()), hin.notes] == [1, ()]
+
+
+def test_tuples_with_ids_that_look_empty_are_noted_and_a_graph_toml_leaves_them_out(tmp_path: Path) -> None:
+    tuples = [("ann", "buys", "tea"), ("bob", "buys", "nan"), ("cem", "buys", "nan")]
+    with pytest.warns(npth.SourceWarning, match=r"entity: the id 'nan' \(2 edges\) looks like an empty cell"):
+        npth.load(tuples)
+    config = tmp_path / "graph.toml"
+    config.write_text('missing_ids = ["nan"]')
+    assert npth.load(tuples, config=config).nodes["entity"].ids.to_pylist() == ["ann", "tea"]

@@ -160,7 +160,28 @@ def recognise(
     source = _recognise(given, settings, options, duplicates)
     tables = list({id(table): table for table in source.tables}.values())
     notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables)]
-    return replace(source, options=replace(source.options, notes=notes))
+    return _with_clean_ids(replace(source, options=replace(source.options, notes=notes)))
+
+
+def _with_clean_ids(source: TableSource) -> TableSource:
+    """Let all selections read ids as graph.toml says: without those that mean none, and in one spelling."""
+    options = source.options
+    if not (options.missing_ids or options.fold_ids):
+        return source
+
+    def clean(selection: Selection) -> Selection:
+        return replace(selection, missing_ids=options.missing_ids or (), fold_ids=bool(options.fold_ids))
+
+    if isinstance(source, RelationTables):
+        nodes = [replace(node, selection=clean(node.selection)) for node in source.nodes]
+        edges = [replace(edge, selection=clean(edge.selection)) for edge in source.edges]
+        return replace(source, nodes=nodes, edges=edges)
+    return replace(
+        source,
+        nodes=source.nodes and clean(source.nodes),
+        edges=[clean(edges) for edges in source.edges],
+        node_tables=[clean(nodes) for nodes in source.node_tables],
+    )
 
 
 def _recognise(given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None) -> TableSource:
@@ -199,6 +220,8 @@ def options_of(settings: Config, duplicates: Duplicates | None) -> ReadOptions:
         take=settings.take,
         undirected=settings.undirected,
         abbreviations=settings.abbreviations,
+        missing_ids=settings.missing_ids,
+        fold_ids=settings.fold_ids,
     )
 
 

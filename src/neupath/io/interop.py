@@ -161,6 +161,7 @@ def from_triples(
     types: Mapping[str, str] | None = None,
     *,
     node_type: str | None = None,
+    config: Config | None = None,
     duplicates: Duplicates | None = None,
 ) -> HIN:
     """Make a graph from a table of triples.
@@ -175,6 +176,8 @@ def from_triples(
         An entity -> its type.
     node_type
         The type of all other entities: by default the type before `::` if all ids are like Gene::2157, or else entity.
+    config
+        A graph.toml, as `load` takes it, with keys of the top level.
     duplicates
         What parallel edges mean, as in `load`.
 
@@ -189,7 +192,7 @@ def from_triples(
         raise GraphError(f"a table of triples needs three columns, but this one has only {listed(table.columns)}")
     named = find_ends(table)
     columns = None if named is not None and named.relation is not None else table.columns[:3]
-    settings = Config(triples=TriplesConfig(columns=columns, type=node_type))
+    settings = replace(config or Config(), triples=TriplesConfig(columns=columns, type=node_type))
     given = Tables([table], lambda _: table, table.title, in_files=False)
     source = recognise(given, settings, options_of(settings, duplicates))
     if types is None or not isinstance(source, TripleTables):
@@ -204,7 +207,7 @@ def from_triples(
     return read_tables(replace(source, nodes=typed, edges=[plain], prefixed=False))
 
 
-def from_tuples(tuples: Sequence[Any], *, duplicates: Duplicates | None = None) -> HIN:
+def from_tuples(tuples: Sequence[Any], *, config: Config | None = None, duplicates: Duplicates | None = None) -> HIN:
     """Make a graph from (head, relation, tail) tuples; raise if they may be edges of another kind."""
     table = _named_table(_tuples_table(tuples, ("head", "relation", "tail")), "", "the list")
     relations = {value for _, value, *_ in tuples}
@@ -216,7 +219,7 @@ def from_tuples(tuples: Sequence[Any], *, duplicates: Duplicates | None = None) 
             f"{tuples[0]!r}; give the edges of one relation under its types, such as "
             f'{{("user", "item"): [("ann", "soap")]}}'
         )
-    return from_triples(table.read(table.columns, {}), duplicates=duplicates)
+    return from_triples(table.read(table.columns, {}), config=config, duplicates=duplicates)
 
 
 def _named_table(content: Any, name: str, title: str) -> ArrowTable:
