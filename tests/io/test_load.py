@@ -498,3 +498,38 @@ def test_an_error_below_a_row_without_an_id_names_its_own_line(tmp_path: Path) -
 def test_numbers_and_lower_case_ids_give_no_note(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", customer_product__csv="customer_id,product_id\n1,tea\n2,cup\n")
     assert npth.load(folder).notes == ()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_pivot_table_beside_the_nodes_of_its_header_is_refused_with_what_reads_it(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    folder = write(tmp_path / "g", items__csv="item_id,price\ntea,2\ncup,3\npen,1\n", users__csv="user_id\nann\nbob\n")
+    table = pandas.DataFrame({"u": ["ann", "bob"], "tea": [2, 0], "cup": [1, 0], "pen": [0, 4]})
+    getattr(table, f"to_{suffix}")(folder / f"user_item.{suffix}", index=False)
+    with pytest.raises(NeuPathError, match=r"its header holds nodes \(tea, cup, pen\), and the cells below") as error:
+        npth.load(folder)
+    line = str(error.value).partition("with ")[2].partition(", and in graph.toml")[0]
+    monkeypatch.chdir(folder)
+    eval(line, {"pandas": pandas})
+    (folder / f"user_item.{suffix}").unlink()
+    assert shape(npth.load(folder)) == {"user -user_item_edges-> item": 3}
+
+
+def test_a_pivot_table_of_numbers_is_called_a_matrix(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", user_item__csv="u,101,102,205\n1,2,1,0\n2,3,0,0\n3,0,0,1\n")
+    for source in (folder, folder / "user_item.csv"):
+        with pytest.raises(NeuPathError, match="looks like a matrix, whose columns are nodes"):
+            npth.load(source)
+
+
+def test_attributes_that_are_ids_of_another_type_are_noted_until_graph_toml_says_so(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g", items__csv="item_id,price\ntea,2\ncup,3\n", users__csv="user_id,tea,cup\nann,2,1\nbob,0,3\n",
+        user_item__csv="user_id,item_id\nann,tea\nbob,cup\n",
+    )  # fmt: skip
+    (note,) = npth.load(folder).notes
+    assert note.startswith("users.csv: tea, cup were read as attributes of user, and they are ids of item; ")
+    write(folder, graph__toml='[nodes.user]\nfile = "users.csv"\nattributes = ["tea", "cup"]')
+    assert npth.load(folder).notes == ()

@@ -24,6 +24,7 @@ from neupath.io.columns import (
     Ends,
     are_alike,
     are_copies,
+    crosstab_columns,
     end_columns,
     end_entities,
     entity,
@@ -158,6 +159,8 @@ def recognise(
 ) -> TableSource:
     """Recognise triples, or one table of nodes and one of edges, or else one table per relation."""
     source = _recognise(given, settings, options, duplicates)
+    if isinstance(source, RelationTables):
+        source = _without_crosstabs(source, given, settings)
     tables = list({id(table): table for table in source.tables}.values())
     notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables)]
     return _with_clean_ids(replace(source, options=replace(source.options, notes=notes)))
@@ -1387,11 +1390,72 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
     )
     pasted = f", which `neupath init` writes, such as:\n{toml}" if toml else ""
     if tables and looks_like_matrix(tables[0]):
-        return SourceError(
-            f"{what}:{seen} it looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' "
-            f'stack does (see "A matrix" in docs/your-data.md)'
-        )
+        return SourceError(f"{what}:{seen} it {_LIKE_MATRIX}")
     return SourceError(f"{what}:{seen}{why} {possible} in graph.toml (‹config›){pasted}")
+
+
+def _without_crosstabs(source: RelationTables, given: Tables, settings: Config) -> RelationTables:
+    """Raise if the header of a table of edges holds nodes; note the node tables whose header does."""
+    chosen = [(given.find(entry.file), entry.columns) for entry in settings.edges if entry.columns]
+    ids = {node.node_type: set(node.selection.table.sample[node.selection.columns["id"]]) for node in source.nodes}
+    every = set().union(*ids.values())
+    for edge in source.edges:
+        table, columns, relation = edge.selection.table, edge.selection.columns, edge.relation
+        ends = (columns["source"], columns["target"])
+        if edge.selection.split or edge.selection.optional or any(t is table and set(c) == {*ends} for t, c in chosen):
+            continue
+        if not table.has_header and looks_like_matrix(table):
+            raise SourceError(f"{table.title} {_LIKE_MATRIX}")
+        held = crosstab_columns(table, *ends, (relation.source, relation.target), every)
+        if held:
+            raise _crosstab(table, held, ends, relation)
+    notes = list(source.options.notes)
+    described = {given.find(entry.file) for entry in settings.nodes.values() if entry.attributes is not None}
+    for node in source.nodes:
+        table, names = node.selection.table, node.selection.attributes
+        other = next((t for t, own in ids.items() if t != node.node_type and len(own & {*names}) > 1), None)
+        if other is not None and table not in described and 2 * len(ids[other] & {*names}) >= len(names):
+            notes.append(
+                f"{table.label}: {listed(names, 4)} were read as attributes of {node.node_type}, and they are ids of "
+                f"{other}; a table with a row for each edge would join them, and attributes = [{_quoted(names[0])}, …] "
+                f"under [nodes.{node.node_type}] in graph.toml says that they are meant so"
+            )
+    return replace(source, options=replace(source.options, notes=notes))
+
+
+_LIKE_MATRIX = (
+    "looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' stack does (see "
+    '"A matrix" in docs/your-data.md)'
+)
+
+
+def _crosstab(table: Table, held: Sequence[str], ends: tuple[str, str], relation: Relation) -> SourceError:
+    """Return the error of a table whose header holds nodes, with the line of pandas that writes a row for each edge."""
+    id_columns = [name for name in table.index if name] or [column for column in table.columns if column not in held]
+    target = table.header_holds if table.header_holds.isidentifier() else relation.target
+    target = target if target not in id_columns else f"{target}_id"
+    numbers = all(map(table.has_numbers, held))
+    cells = list(dict.fromkeys(cell for column in held for cell in table.sample[column] if cell))
+    rows = table.in_python or f"pandas.{'read_parquet' if table.typed else 'read_csv'}({_quoted(table.label)})"
+    if not id_columns:
+        id_columns = [relation.source if relation.source != target else f"{relation.source}_id"]
+        rows = f"{rows}.rename_axis({_quoted(id_columns[0])}).reset_index()"
+    first = _quoted(id_columns[0]) if len(id_columns) == 1 else json.dumps(id_columns, ensure_ascii=False)
+    keep = '.query("weight > 0")' if numbers else ".dropna()"
+    weight = "weight" if numbers else "cell"
+    line = f"{rows}.melt({first}, var_name={_quoted(target)}, value_name={_quoted(weight)}){keep}"
+    used = f'load({{("{relation.source}", "{relation.target}"): {line}}})'
+    if not table.in_python:
+        out = _quoted(f"{relation.source}_{relation.target}_edges.csv")
+        used = (
+            f"{line}.to_csv({out}, index=False), and in graph.toml under [[edges]] file = {out} and columns = "
+            f"[{_quoted(id_columns[0])}, {_quoted(target)}]"
+        )
+    return SourceError(
+        f"{table.title} looks like a pivot table: its header holds nodes ({listed(held, 4)}), and the cells below them "
+        f"({listed(cells, 4)}) would be read as {relation.target} ids; write a row for each edge, with {used}; if "
+        f"{ends[0]} and {ends[1]} do hold ids, say so with columns = [{_quoted(ends[0])}, {_quoted(ends[1])}]"
+    )
 
 
 def _seen(table: Table) -> str:

@@ -226,6 +226,16 @@ def _named_table(content: Any, name: str, title: str) -> ArrowTable:
     if isinstance(content, list):
         content = _tuples_table(content, ("source", "target", "weight"))
     table = ArrowTable(_to_arrow(content), name, title)
+    table.in_python = "table"
+    library = type(content).__module__.split(".")[0]
+    if library == "pandas":
+        named = [str(name) for name in content.index.names if name is not None]
+        table.index = named or ([""] if content.index.dtype.kind not in "iu" else [])
+        table.header_holds = ", ".join(str(name) for name in content.columns.names if name is not None)
+        table.in_python = "table.droplevel(0, axis=1)" if content.columns.nlevels > 1 else "table"
+        table.in_python += ".reset_index()" if named else ""
+    elif library in ("polars", "pyarrow"):
+        table.in_python = "table.to_pandas()"
     if not table.columns:
         raise GraphError(f"{title} has no columns; it needs at least the ids")
     return table
