@@ -164,6 +164,22 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f"; did you mean {by_folded[close[0]]!r}?" if close else ""
 
 
+_DASHES = {
+    "\N{EN DASH}": "an en dash", "\N{EM DASH}": "an em dash", "\N{MINUS SIGN}": "a minus sign",
+    "\N{HYPHEN}": "a hyphen", "\N{NON-BREAKING HYPHEN}": "a non-breaking hyphen",
+}  # fmt: skip
+
+
+def dash_hint(text: str) -> str:
+    """Return the end of a sentence on the first dash in a text that is not the one of the keyboard, or nothing.
+
+    >>> dash_hint("author\N{EN DASH}paper")
+    "; character 7, '\N{EN DASH}', is an en dash: write a plain -"
+    """
+    at = next((at for at, character in enumerate(text) if character in _DASHES), None)
+    return "" if at is None else f"; character {at + 1}, {text[at]!r}, is {_DASHES[text[at]]}: write a plain -"
+
+
 def listed(words: Iterable[str], limit: int = 12) -> str:
     """Join words for a sentence, cut with a count when there are many.
 

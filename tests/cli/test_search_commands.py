@@ -273,6 +273,7 @@ def test_info(run: Run, movies: Path) -> None:
     assert report["relations"][0]["edges"] == 3
     assert report["node_types"][0] == {
         "node_type": "movie", "nodes": 3, "isolated": 1, "named": True, "attributes": ["year"],
+        "attribute_types": {"year": "integer"},
     }  # fmt: skip
 
 

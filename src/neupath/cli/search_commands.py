@@ -124,7 +124,8 @@ def render_summary(summary: Summary, title: str) -> Group:
     """Show a graph's types, relations and candidate meta-paths."""
     types = plain_table("node type", ">nodes", ">isolated", "known of each")
     for kind in summary.node_types:
-        known = ", ".join(["id", *(["name"] if kind.named else []), *kind.attributes])
+        attributes = [f"{name} ({word})" for name, word in kind.attribute_types.items()]
+        known = ", ".join(["id", *(["name"] if kind.named else []), *attributes])
         types.add_row(Text(kind.node_type), f"{kind.nodes:,}", f"{kind.isolated:,}", Text(printable(known)))
     relations = plain_table("relation", ">edges", ">a source has", ">at most", ">a target has", ">at most")
     for r in summary.relations:

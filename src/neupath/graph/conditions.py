@@ -10,6 +10,7 @@
 
 An attribute is a word, or any text in quotes. A value is text in quotes, or bare up to the next `and`, `or` or closing
 bracket; it is compared as the number, date or text that the attribute holds. A quote within quotes is written twice.
+Texts are never compared as if they were numbers or dates: what would do so is refused.
 
 A missing value meets no comparison and no negated one (three-valued logic, as in SQL): only `is missing` finds it.
 """
@@ -26,7 +27,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from neupath._runtime.lazy_module import LazyModule
-from neupath.errors import NeuPathError, QueryError, did_you_mean, excerpt, listed
+from neupath.errors import NeuPathError, QueryError, dash_hint, did_you_mean, excerpt, listed
 
 Mask = NDArray[np.bool_]
 Value = str | int | float | bool | date
@@ -89,7 +90,7 @@ class Origin(NamedTuple):
 
     def refuse(self, problem: str, error: type[NeuPathError] | None = None) -> NoReturn:
         raise (error or QueryError)(
-            f"{self.what} {excerpt(self.text, self.at)!r}, at character {self.at + 1}: {problem}"
+            f"{self.what} {excerpt(self.text, self.at)!r}, at character {self.at + 1}: {problem}{dash_hint(self.text)}"
         )
 
 
@@ -171,6 +172,8 @@ class Comparison(Condition):
     def evaluate(self, records: Records) -> tuple[Mask, Mask]:
         values = _column(records, self.attribute, self.origin)
         text = str(self.value)
+        if self.sign != "~":
+            _refuse_texts(self, records, values, text, self.sign, self.value_origin)
         try:
             if self.sign == "~":
                 met = pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
@@ -205,6 +208,7 @@ class OneOf(Condition):
         by_type: dict[pa.DataType, tuple[Column, list[Any]]] = {}  # whole numbers and fractions, dates and times
         origins = self.value_origins or (None,) * len(self.values)
         for text, origin in zip(map(str, self.values), origins, strict=True):
+            _refuse_texts(self, records, values, text, "in", origin)
             try:
                 compared, scalar = _comparable(values, text)
             except _BAD_VALUE as error:
@@ -431,6 +435,79 @@ def _refuse_value(
         raise refusal from error
 
 
+# ---- Texts that are numbers or dates -------------------------------------------------------------
+def _refuse_texts(
+    condition: "Comparison | OneOf", records: Records, values: Column, text: str, sign: str, origin: Origin | None
+) -> None:
+    """Raise if a text attribute is compared with a number or a date, unless it has exactly this text.
+
+    Exact texts such as 01234 are found by = and in; where none is, and the column writes the value in another way, an
+    answer would be wrong in silence.
+    """
+    if not _is_text(values.type) or (isinstance(records, Selected) and records.by_id):
+        return
+    from neupath.graph.notations import (  # most conditions need none of it
+        are_amounts,
+        find_fit,
+        read_notation,
+        words_of_value,
+    )
+
+    words = words_of_value(text)
+    if not words:
+        return
+    whole = _whole_column(records, condition.attribute)
+    if whole.null_count == len(whole):
+        return
+    if sign not in ("<", "<=", ">", ">="):
+        if pc.any(pc.equal(whole, text), min_count=0).as_py():
+            return
+        fit = find_fit([whole])
+        if (fit is None and not are_amounts(whole)) or (fit is not None and fit.are_dates != _are_dates(words)):
+            return
+        if fit is not None and fit.words[0] in words:
+            value = read_notation(pa.array([text.strip()]), fit.words[0])[0]
+            known = read_notation(pc.utf8_trim_whitespace(whole.cast(pa.string())), fit.words[0])
+            if not pc.any(pc.equal(known, value), min_count=0).as_py():
+                return
+    _refuse_text_column(
+        condition.attribute, whole, f"and {excerpt(text, 0)!r} cannot be compared with text by {sign}", origin
+    )
+
+
+def _are_dates(words: Sequence[str]) -> bool:
+    from neupath.graph.notations import kind_named
+
+    return bool(pa.types.is_temporal(kind_named(words[0])))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view")
+
+
+def _whole_column(records: Records, attribute: str) -> Column:
+    while isinstance(records, Selected):
+        records = records.records
+    return plain_values(records.column(attribute)).cast(pa.string())
+
+
+def _refuse_text_column(attribute: str, whole: Column, problem: str, origin: Origin | None) -> NoReturn:
+    """Raise with a text of the column, and what to write into graph.toml so that it holds numbers or dates."""
+    from neupath.graph.notations import find_fit
+
+    if attribute in ("id", "name"):
+        advice = "ids and names are read as texts here; compare them by = or ~, or keep the numbers in an attribute"
+    elif (fit := find_fit([whole])) is not None:
+        advice = f"{fit.advice(attribute)}; then load the source again, or import it again if it is a store"
+    else:
+        sample = next((text for text in whole.to_pylist() if text is not None and text.strip()), "")
+        advice = (
+            f"its values, such as {excerpt(sample, 0)!r}, are numbers or dates in no way that attribute_types in "
+            f"graph.toml can say; take currency signs, units and words out of them first, or compare by =, in or ~"
+        )
+    _refuse(origin, f"attribute {attribute!r} holds text, {problem}; {advice}")
+
+
 # ---- Expressions ---------------------------------------------------------------------------------
 Floats = NDArray[np.float64]
 
@@ -495,6 +572,8 @@ class Attribute(Expression):
     def _evaluate(self, records: Records) -> tuple[Floats, Mask]:
         values = _column(records, self.name, self.origin)
         is_number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+        if _is_text(values.type):
+            _refuse_text_column(self.name, _whole_column(records, self.name), "which are no numbers", self.origin)
         if not is_number and not pa.types.is_boolean(values.type):
             is_time = pa.types.is_temporal(values.type)
             hint = f"; use decay({quote_attribute(self.name)}, 2020-01-31, 365d)" if is_time else ""
@@ -569,6 +648,10 @@ class Decay(Expression):
     def _evaluate(self, records: Records) -> tuple[Floats, Mask]:
         values = _column(records, self.attribute, self.origin)
         kind, known = values.type, ~_missing(values)
+        if _is_text(kind):
+            _refuse_text_column(
+                self.attribute, _whole_column(records, self.attribute), "which are no times", self.origin
+            )
         try:
             values, reference = _comparable(values, self.reference)
         except _BAD_VALUE as error:

@@ -409,7 +409,7 @@ class HIN:
         self, node_type: str, *, among: Sequence[Id] | None = None, where: str | Sequence[str] = ()
     ) -> Mask | None:
         """Mark the nodes that a filter leaves: given ids or names, and attribute conditions; None means all."""
-        conditions = [where] if isinstance(where, str) else list(where or ())
+        conditions = _conditions_of(where)
         if among is None and not conditions:
             return None
         nodes = self.nodes[self.schema.node_type(node_type)]
@@ -417,6 +417,25 @@ class HIN:
         for condition in conditions:
             mask = mask & nodes.where(condition)
         return mask
+
+
+def _conditions_of(where: Any) -> list[Any]:
+    """Return conditions as a list; raise if they are something else, such as values by attribute."""
+    if not where and not isinstance(where, str | Mapping):
+        return []
+    from neupath.graph.conditions import Comparison, Condition  # takes a while to import
+
+    conditions = [where] if isinstance(where, str | Condition) else where
+    if isinstance(conditions, Mapping):
+        meant = [str(Comparison(str(name), "=", value)) for name, value in conditions.items()]
+        such = " and ".join(meant) or "year >= 2000"
+        raise QueryError(f"‹where› is {where!r}; write a condition as a text, such as {such!r}", parameter="where")
+    if not isinstance(conditions, Sequence) or not all(isinstance(each, str | Condition) for each in conditions):
+        raise QueryError(
+            f"‹where› is {where!r}; write a condition as a text, such as 'year >= 2000', or several in a list",
+            parameter="where",
+        )
+    return list(conditions)
 
 
 def html_table(header: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> str:

@@ -8,7 +8,7 @@ from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from neupath.errors import MetaPathError, SchemaError, did_you_mean, excerpt, listed
+from neupath.errors import MetaPathError, SchemaError, dash_hint, did_you_mean, excerpt, listed
 
 if TYPE_CHECKING:  # conditions are rare, and take a while to import
     from neupath.graph.conditions import Condition, Expression, Filter
@@ -193,9 +193,15 @@ def parse_steps(schema: Schema, text: str) -> list[Links]:
         check_length("meta-path", stripped)
     reader = _PathReader(schema, stripped)
     outside = without_brackets(stripped).strip()
-    if "-" in outside or outside.casefold() in (t.casefold() for t in schema.node_types):
-        return reader.read()
-    return reader.read_initials()
+    try:
+        if "-" in outside or outside.casefold() in (t.casefold() for t in schema.node_types):
+            return reader.read()
+        return reader.read_initials()
+    except MetaPathError as error:
+        hint = dash_hint(stripped)
+        if not hint or str(error).endswith(hint):
+            raise
+        raise MetaPathError(f"{error}{hint}") from error
 
 
 _LONG = 1000  # characters from which on the length is checked

@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath.graph.edge_attributes import edge_kinds
+from neupath.graph.edge_attributes import edge_kinds, kind_of
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, enumerate_metapaths
 
@@ -23,6 +23,7 @@ class NodeTypeSummary:
     isolated: int
     named: bool
     attributes: list[str]
+    attribute_types: dict[str, str]  # a name -> text, number, time, …
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,8 @@ def summarise(hin: HIN, max_length: int = 4) -> Summary:
 
 def _describe_type(hin: HIN, node_type: str, degrees: Degrees) -> NodeTypeSummary:
     nodes, isolated = hin.nodes[node_type], int(np.count_nonzero(degrees == 0))
-    return NodeTypeSummary(node_type, len(nodes), isolated, nodes.names is not None, nodes.attributes.column_names)
+    kinds = {column.name: kind_of(column.type) for column in nodes.attributes.schema}
+    return NodeTypeSummary(node_type, len(nodes), isolated, nodes.names is not None, list(kinds), kinds)
 
 
 def _describe_relation(hin: HIN, relation: Relation, forward: Degrees, backward: Degrees) -> RelationSummary:

@@ -17,7 +17,7 @@ from neupath.graph.hin import HIN, Edges, Floats, check_counts
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.io.columns import singular
-from neupath.io.edge_columns import choose_columns, read_attributes
+from neupath.io.edge_columns import choose_columns, note_texts, read_attributes, read_node_attributes
 from neupath.io.sources import (
     EdgeSource,
     NodeSource,
@@ -51,13 +51,23 @@ def read_tables(source: TableSource) -> HIN:
     if isinstance(source, TripleTables):
         return _read_triples(source)
     edges = [_read_edges(edge) for edge in source.edges]
-    return assemble([_read_nodes(node) for node in source.nodes], edges, source.options)
+    notes = list(source.options.notes)
+    nodes = [_read_nodes(node, notes) for node in source.nodes]
+    return assemble(nodes, edges, replace(source.options, notes=notes))
 
 
-def _read_nodes(node: NodeSource) -> "NodeTable":
+def _read_nodes(node: NodeSource, notes: list[str]) -> "NodeTable":
     rows, place = _read_distinct(node.selection)
     ids, names = rows.columns["id"], rows.columns.get("name")
-    return NodeTable(node.node_type, ids, place, names, rows.attributes, node.selection.table.typed)
+    attributes = _typed_attributes(node.selection, rows.attributes, place, notes)
+    return NodeTable(node.node_type, ids, place, names, attributes, node.selection.table.typed)
+
+
+def _typed_attributes(nodes: Selection, attributes: pa.Table, place: Place, notes: list[str]) -> pa.Table:
+    """Return the attributes of nodes as they are kept; append notes on them."""
+    kinds = {name: attributes.schema.field(name).type for name in attributes.column_names}
+    notes += note_texts(nodes, kinds, lambda column: [attributes[column]])
+    return read_node_attributes(attributes, nodes.kinds, place, typed=nodes.table.typed)
 
 
 def _read_distinct(nodes: Selection) -> tuple[SelectedRows, Place]:
@@ -105,8 +115,10 @@ def _read_triples(source: TripleTables) -> HIN:
     rows, place_of_node = _read_distinct(source.nodes)
     types = rows.columns.get("type", pa.repeat(source.node_type, len(rows)))
     types = _plain_labels(types, source.labels)
-    nodes = TypedTable(rows.columns["id"], types, place_of_node, rows.columns.get("name"), rows.attributes)
-    return assemble_typed(nodes, edges, source.options)
+    notes = list(source.options.notes)
+    attributes = _typed_attributes(source.nodes, rows.attributes, place_of_node, notes)
+    nodes = TypedTable(rows.columns["id"], types, place_of_node, rows.columns.get("name"), attributes)
+    return assemble_typed(nodes, edges, replace(source.options, notes=notes))
 
 
 # ---- Tables of neo4j-admin -----------------------------------------------------------------------
@@ -117,7 +129,9 @@ def _read_spaces(source: TripleTables) -> HIN:
     edge_place = place_in_files(source.edges, [len(rows) for _, rows in edges])
     types = [_or_constant(rows, "type", each.spaces.get("id") or singular(each.table.name)) for each, rows in nodes]
     names = [rows.columns.get("name", pa.nulls(len(rows), pa.string())) for _, rows in nodes]
-    attributes = pa.concat_tables([_without_types(rows.attributes) for _, rows in nodes], promote_options="permissive")
+    notes = list(source.options.notes)
+    own = [_without_types(_typed_attributes(each, rows.attributes, each.place, notes)) for each, rows in nodes]
+    attributes = pa.concat_tables(own, promote_options="permissive")
     keys = _join([_in_space(each, rows, "id") for each, rows in nodes])
     _refuse_repeats(keys, place)
     all_nodes = TypedTable(
@@ -134,7 +148,7 @@ def _read_spaces(source: TripleTables) -> HIN:
     ends = _join([rows.columns["source"].cast(pa.string()) for _, rows in edges])
     raw = RawAttributes(source.edges, [rows.attributes for _, rows in edges])
     triples = TripleTable(ends, relations, ends, edge_place, _join(weights) if weighted else None, raw)
-    return _assemble_rows(all_nodes, (sources, targets), triples, source.options)
+    return _assemble_rows(all_nodes, (sources, targets), triples, replace(source.options, notes=notes))
 
 
 def _join(arrays: Sequence[pa.Array]) -> pa.Array:
@@ -307,11 +321,14 @@ class RawAttributes:
     notes: Sequence[str] = ()
 
     @classmethod
-    def of(cls, columns: pa.Table, label: str, kinds: Mapping[str, str] | None = None) -> "RawAttributes":
-        """Return the columns of a table in memory, which notes call `label`."""
+    def of(
+        cls, columns: pa.Table, label: str, kinds: Mapping[str, str] | None = None, place: str = ""
+    ) -> "RawAttributes":
+        """Return the columns of a table in memory, which notes call `label`; `place` is that of `attribute_types`."""
         table = ArrowTable(columns, label, label)
         chosen = choose_columns(table, (), kinds=kinds)
-        return cls([Selection(table, {}, chosen.columns, kinds=chosen.kinds)], [columns], chosen.notes(label))
+        selection = Selection(table, {}, chosen.columns, kinds=chosen.kinds, declared_in=place)
+        return cls([selection], [columns], chosen.notes(label))
 
     def read(self, weights: Floats | None, place: Place) -> tuple[pa.Table, list[str]]:
         """Return the attributes as edges keep them, and notes on them."""

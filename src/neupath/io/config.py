@@ -25,6 +25,7 @@ class NodesConfig:
     id: str | None = None
     name: str | None = None
     attributes: list[str] | None = None
+    attribute_types: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,15 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Duplicates
 from neupath.graph.metapath import Relation
+from neupath.graph.notations import toml_key
 from neupath.io.assembly import EdgeTable, NodeTable, RawAttributes, assemble, first_rows
 from neupath.io.columns import are_alike, entity, is_own_role, singular, singulars, split_words
 from neupath.io.config import Config
 from neupath.io.database_drivers import Database, DatabaseTable, ForeignKey, open_database
 from neupath.io.detection import options_of, usual_name
-from neupath.io.sources import Place, ReadOptions, clean_ids, unknown_end
+from neupath.io.edge_columns import attributes_in_memory, checked_kind
+from neupath.io.sources import Place, ReadOptions, Selection, clean_ids, unknown_end
+from neupath.io.tables import ArrowTable
 
 
 # ---- Reading a database --------------------------------------------------------------------------
@@ -160,6 +163,7 @@ class NodePlan:
     key: tuple[str, ...]
     name: str | None
     attributes: tuple[str, ...]
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -289,7 +293,10 @@ class _Planner:
         attributes = [column for column in others if column != name_column]
         if entry and entry.attributes is not None:
             attributes = [self._column(table, column) for column in entry.attributes]
-        self.nodes.append(NodePlan(node_type, table.name, key, name_column, tuple(attributes)))
+        types = entry.attribute_types if entry else {}
+        kinds = {self._column(table, column): checked_kind(column, word) for column, word in types.items()}
+        kinds = {column: word for column, word in kinds.items() if column in attributes}
+        self.nodes.append(NodePlan(node_type, table.name, key, name_column, tuple(attributes), kinds))
 
     def add_link(self, table: DatabaseTable) -> None:
         """Add the relation that a table of two foreign keys is."""
@@ -507,12 +514,18 @@ def _assemble(
     options = options_of(settings, duplicates)
     ordered = _with_clean_ids(plan, rows, options)
     nodes = []
+    notes = list(plan.notes)
     for node in plan.nodes:
         table = ordered[node.table] = _in_order(ordered[node.table], node.key)
         ids = _ids(table, node.key)
         names = None if node.name is None else _as_text(table[node.name].combine_chunks())
         place = _place(title, node.table, table, node.key)
-        nodes.append(NodeTable(node.node_type, ids, place, names, table.select(node.attributes), typed=True))
+        where = f"under [nodes.{toml_key(node.node_type)}] in graph.toml"
+        columns = ArrowTable(table.select(node.attributes), node.table, node.table)
+        selection = Selection(columns, {}, node.attributes, kinds=node.kinds, declared_in=where)
+        known, more = attributes_in_memory(selection, place)
+        notes += more
+        nodes.append(NodeTable(node.node_type, ids, place, names, known, typed=True))
     keys = {node.node_type: (ordered[node.table], node.key) for node in plan.nodes}
     options.check_names([edge.relation.name for edge in plan.edges])
     edges = [
@@ -520,7 +533,7 @@ def _assemble(
         for edge in plan.edges
         if not options.take or edge.relation.name in options.take
     ]
-    return assemble(nodes, edges, replace(options, notes=plan.notes))
+    return assemble(nodes, edges, replace(options, notes=notes))
 
 
 def _with_clean_ids(plan: GraphPlan, rows: Mapping[str, pa.Table], options: ReadOptions) -> dict[str, pa.Table]:
@@ -569,7 +582,8 @@ def _edge_table(
             table, key = keys[end.node_type]
             ends[number] = _translate(ends[number], _ids(table, end.referred), _ids(table, key), end.node_type, place)
     relation = replace(edge.relation, directed=False) if undirected else edge.relation
-    return EdgeTable(relation, ends[0], ends[1], place, weights, RawAttributes.of(attributes, edge.table, edge.kinds))
+    raw = RawAttributes.of(attributes, edge.table, edge.kinds, "under [[edges]] in graph.toml")
+    return EdgeTable(relation, ends[0], ends[1], place, weights, raw)
 
 
 def _translate(values: pa.Array, referred: pa.Array, ids: pa.Array, node_type: str, place: Place) -> pa.Array:

@@ -20,6 +20,7 @@ from typing import cast
 from neupath.errors import SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
+from neupath.graph.notations import toml_key
 from neupath.io.columns import (
     Ends,
     are_alike,
@@ -57,7 +58,7 @@ from neupath.io.columns import (
     split_words,
 )
 from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
-from neupath.io.edge_columns import ChosenColumns, choose_columns
+from neupath.io.edge_columns import ChosenColumns, choose_columns, declared_in, node_kinds
 from neupath.io.sources import (
     LISTS,
     NULLS,
@@ -278,7 +279,12 @@ def classify(
 
 
 def select_nodes(
-    table: Table, node_type: str, id: str | None = None, name: str | None = None, attributes: list[str] | None = None
+    table: Table,
+    node_type: str,
+    id: str | None = None,
+    name: str | None = None,
+    attributes: list[str] | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> NodeSource:
     """Choose the columns of a node table: by default the first for the id and one called name for the name."""
     id_column = table.column(id, "id") if id else table.columns[0]
@@ -292,7 +298,9 @@ def select_nodes(
         chosen = [column for column in others if column != name_column]
     else:
         chosen = [table.column(column, "attributes") for column in attributes]
-    return NodeSource(node_type, Selection(table, existing(id=id_column, name=name_column), chosen))
+    own = existing(id=id_column, name=name_column)
+    words, place = node_kinds(table, kinds or {}, own), declared_in(table, f"[nodes.{toml_key(node_type)}]")
+    return NodeSource(node_type, Selection(table, own, chosen, kinds=words, declared_in=place))
 
 
 def usual_name(columns: Sequence[str], node_type: str) -> str | None:
@@ -711,7 +719,9 @@ def _select_relations(
     nodes, relations, left_out, types = classify(detected, explicit)
     open_nodes = [*nodes]
     for node_type, entry in settings.nodes.items():
-        node = select_nodes(given.find(entry.file), node_type, entry.id, entry.name, entry.attributes)
+        node = select_nodes(
+            given.find(entry.file), node_type, entry.id, entry.name, entry.attributes, entry.attribute_types
+        )
         (nodes if entry.attributes is not None else open_nodes).append(node)
         nodes += [node] if entry.attributes is None else []
     _refuse_copies(relations)
@@ -793,7 +803,13 @@ def _take(
         chosen = _attributes_of(each, relations, nodes)
         notes += [note for note in chosen.notes(each.table.label) if note not in notes]
         selection = Selection(
-            each.table, columns, chosen.columns, split=each.split, optional=each.optional, kinds=chosen.kinds
+            each.table,
+            columns,
+            chosen.columns,
+            split=each.split,
+            optional=each.optional,
+            kinds=chosen.kinds,
+            declared_in=declared_in(each.table, "[[edges]]"),
         )
         edges.append(EdgeSource(relation, selection))
     return edges, notes
@@ -1031,11 +1047,15 @@ def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOpti
     attributes = [c for c in nodes.columns if c not in (id_, type_, name)]
     source, relation, target, directed = _pair_ends(edges, pair)
     weight = edges.column(pair.weight, "weight") if pair.weight else weight_column(edges, (source, relation, target))
-    chosen = Selection(nodes, existing(id=id_, type=type_, name=name), attributes)
+    own = existing(id=id_, type=type_, name=name)
+    of_nodes = {c: word for c, word in pair.attribute_types.items() if c in attributes}
+    place = declared_in(nodes, "[pair]")
+    chosen = Selection(nodes, own, attributes, kinds=node_kinds(nodes, of_nodes, own), declared_in=place)
     columns = existing(source=source, relation=relation, target=target, weight=weight)
     direction = _direction_column(edges, relation)
-    described = choose_columns(edges, {*columns.values(), *direction}, weight, pair.attributes, pair.attribute_types)
-    triples = Selection(edges, columns, described.columns, kinds=described.kinds)
+    of_edges = {c: word for c, word in pair.attribute_types.items() if c not in of_nodes or c in edges.columns}
+    described = choose_columns(edges, {*columns.values(), *direction}, weight, pair.attributes, of_edges)
+    triples = Selection(edges, columns, described.columns, kinds=described.kinds, declared_in=place)
     labels = None if type_ is None else _label_delimiter(nodes, type_)
     untyped = f"{nodes.label}: no column is known to hold types, so all nodes were read as one type, node"
     types = _note_labels(nodes, type_, labels) if type_ is not None else [untyped]
@@ -1301,7 +1321,8 @@ def _select_triples(table: Table, triples: TriplesConfig) -> Selection:
     if ends is not None and ends.names is not None:
         columns |= dict(zip(("source_name", "target_name"), ends.names, strict=True))
     chosen = _triple_attributes(table, columns, triples)
-    return Selection(table, columns, chosen.columns, all_text=True, kinds=chosen.kinds)
+    place = declared_in(table, "[triples]")
+    return Selection(table, columns, chosen.columns, all_text=True, kinds=chosen.kinds, declared_in=place)
 
 
 def _triple_attributes(table: Table, columns: Mapping[str, str], triples: TriplesConfig) -> ChosenColumns:

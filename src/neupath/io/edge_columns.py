@@ -1,17 +1,17 @@
-"""Columns of tables that become attributes of edges: which ones, what their values are, and notes on the others."""
+"""Columns of tables that become attributes: which ones those of edges are, what their values are, and notes on them."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from neupath.errors import GraphError, SourceError, did_you_mean, listed
 from neupath.graph.edge_attributes import (
-    KINDS,
     TEXT,
-    TIME,
     common_type,
     from_unix,
     kept_type,
@@ -20,20 +20,28 @@ from neupath.graph.edge_attributes import (
     unix_unit_of,
 )
 from neupath.graph.hin import Floats
+from neupath.graph.notations import (
+    KIND_WORDS,
+    Fit,
+    are_perhaps_thousands,
+    cast_values,
+    count_empty_words,
+    find_fit,
+    format_problem,
+    may_be_values,
+    toml_key,
+)
 from neupath.io.column_types import TIMES, ColumnType, convert
 from neupath.io.columns import find_ends, is_end_role, is_measure, snake
 from neupath.io.sources import Place, Selection
-from neupath.io.tables import Table, TableFile
+from neupath.io.tables import ArrowTable, Table, TableFile
 
 # ---- Which columns ------------------------------------------------------------------------------
 _MOST_ATTRIBUTES = 64
 _LONG_TEXT = 200
 """Letters that the texts of a column have on average from which on they are prose, and read only if graph.toml says."""
-_UNIX_KINDS = {"unix": "s", "unix_ms": "ms", "unix_us": "us"}
 _UNIX_NAMES = {"s": "seconds", "ms": "milliseconds", "us": "microseconds"}
 _WEIGHT_REASON = "weight is the name of the weight itself, and that is another column"
-KIND_WORDS = (*KINDS, *_UNIX_KINDS)
-"""What graph.toml can say that an attribute is; unix, unix_ms and unix_us are integers that count time since 1970."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +75,7 @@ def choose_columns(
 
     The column of the weight is an attribute too, unless it is called weight: that name always stands for the weight.
     """
-    words = {
-        table.column(column, "attribute_types"): _checked_kind(column, word) for column, word in (kinds or {}).items()
-    }
+    words = checked_kinds(table, kinds or {})
     if named is not None:
         columns = [table.column(column, "attributes") for column in named]
         for column in columns:
@@ -93,11 +99,37 @@ def _is_weight(column: str, weight: str | None) -> bool:
     return column == weight and attribute_name(column).lower() == "weight"
 
 
-def _checked_kind(column: str, word: str) -> str:
-    if word not in KIND_WORDS:
+def checked_kinds(table: Table, kinds: Mapping[str, str]) -> dict[str, str]:
+    """Return what graph.toml says that columns are; raise if the table has no such column, or the word says nothing."""
+    names = {attribute_name(column): column for column in table.columns}
+    columns = {name: table.column(names.get(name, name), "attribute_types") for name in kinds}
+    return {columns[name]: checked_kind(name, word) for name, word in kinds.items()}
+
+
+def node_kinds(table: Table, kinds: Mapping[str, str], roles: Mapping[str, str]) -> dict[str, str]:
+    """Return what graph.toml says that attributes of nodes are; raise if it says so of the id, name or type."""
+    words = checked_kinds(table, kinds)
+    for role, column in roles.items():
+        if column in words:
+            raise SourceError(
+                f"attribute_types in graph.toml says that {column} is {words[column]!r}, but it is the {role} of the "
+                f"nodes; name attributes only"
+            )
+    return words
+
+
+def checked_kind(column: str, word: str) -> str:
+    """Return what graph.toml says that a column is; raise if the word says nothing."""
+    problem = format_problem(word) if "%" in word else None
+    if problem is not None:
         raise SourceError(
-            f"attribute_types in graph.toml says that {column} is {word!r}; it can be {listed(KIND_WORDS, 9)}"
-            f"{did_you_mean(word, KIND_WORDS)}"
+            f"attribute_types in graph.toml says that {column} has the format {word!r}, but {problem}; write how a "
+            f"date looks, such as '%d.%m.%Y' for 31.12.2019"
+        )
+    if word not in KIND_WORDS and "%" not in word:
+        raise SourceError(
+            f"attribute_types in graph.toml says that {column} is {word!r}; it can be {listed(KIND_WORDS, 11)} or a "
+            f"format of dates such as '%d.%m.%Y'{did_you_mean(word, KIND_WORDS)}"
         )
     return word
 
@@ -197,7 +229,15 @@ def read_attributes(
             value = from_unix(value, unit)
             notes.append(unix_note(selections, name, unit))
         columns[name] = value
+    for selection, rows in zip(selections, files, strict=True):
+        others = {column: rows.schema.field(column).type for column in own_columns(selection)}
+        notes += note_texts(selection, others, lambda column, rows=rows: [rows[column]])  # type: ignore[misc]
     return pa.table(columns), notes
+
+
+def own_columns(selection: Selection) -> list[str]:
+    """Return the attributes of a selection but for its weight."""
+    return [column for column in selection.attributes if column != selection.columns.get("weight")]
 
 
 def _after(place: Place, first: int) -> Place:
@@ -308,60 +348,151 @@ def _label(selections: Sequence[Selection], name: str) -> str:
 
 
 # ---- Values as graph.toml declares them ----------------------------------------------------------
-def kind_named(word: str) -> pa.DataType:
-    """Return how an attribute is kept that graph.toml calls so."""
-    return TIME if word in _UNIX_KINDS else KINDS[word]
-
-
 def _declared(values: pa.Array, word: str, column: str, place: Place) -> pa.Array:
     """Return values as what graph.toml says they are; raise at the first that is not that."""
-    if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
-    if pa.types.is_string(values.type):
-        texts = pc.utf8_trim_whitespace(values)
-        values = values if word == "text" else texts
-        values = pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), values)
     try:
-        return _cast_to(values, word)
-    except pa.ArrowException as error:
+        return cast_values(values, word)
+    except (pa.ArrowException, OverflowError) as error:
         bad = next((row for row in range(len(values)) if not _is_of(values[row : row + 1], word)), 0)
+        allowed = "change the value or the type, which can be"
         raise GraphError(
             f"{place(bad)}: {column} is {values[bad].as_py()!r}, and attribute_types in graph.toml says it is "
-            f"{word!r}; change the value or the type, which can be {listed(KIND_WORDS, 9)}"
+            f"{word!r}; {allowed} {listed(KIND_WORDS, 11)} or a format of dates such as '%d.%m.%Y'"
         ) from error
 
 
 def _is_of(values: pa.Array, word: str) -> bool:
     try:
-        _cast_to(values, word)
-    except pa.ArrowException:
+        cast_values(values, word)
+    except (pa.ArrowException, OverflowError):
         return False
     return True
 
 
-def _cast_to(values: pa.Array, word: str) -> pa.Array:
-    if word in _UNIX_KINDS:
-        numbers = values.cast(pa.float64()) if pa.types.is_string(values.type) else values
-        return from_unix(numbers.cast(pa.int64()), _UNIX_KINDS[word])
-    if word == "text":
-        return to_attribute(values.cast(pa.string()))
-    if word == "time":
-        return _as_times(values)
-    if word == "date" and pa.types.is_string(values.type):
-        return _as_times(values).cast(pa.date32(), safe=False)
-    if word == "boolean" and pa.types.is_string(values.type):
-        values = pc.utf8_lower(values)
-    attribute = to_attribute(values.cast(KINDS[word]))
-    assert attribute is not None
-    return attribute
+# ---- Attributes of nodes -------------------------------------------------------------------------
+def read_node_attributes(
+    attributes: pa.Table, kinds: Mapping[str, str], place: Place, *, typed: bool = True
+) -> pa.Table:
+    """Return the attributes of nodes as `kinds` declares them; other texts become dates or times if all are written so.
+
+    Text tables that are not `typed` have looked for dates and times already.
+    """
+    columns = {}
+    for name in attributes.column_names:
+        values = attributes[name]
+        if name in kinds:
+            values = declared_values(values.combine_chunks(), kinds[name], name, place)
+        elif typed and may_be_times(values):
+            values = plain_texts(_as_written_times(values.combine_chunks()))
+        columns[name] = values
+    return pa.table(columns) if columns else attributes
 
 
-def _as_times(values: pa.Array) -> pa.Array:
-    if pa.types.is_integer(values.type):
-        raise pa.ArrowInvalid("integers are times only as unix or unix_ms")
-    if not pa.types.is_string(values.type):
-        return to_attribute(values) if kept_type(values.type) == TIME else values.cast(TIME)
-    try:
-        return values.cast(TIME)
-    except pa.ArrowInvalid:  # with a zone
-        return values.cast(pa.timestamp("us", "UTC")).cast(TIME)
+def attributes_in_memory(selection: Selection, place: Place) -> tuple[pa.Table, list[str]]:
+    """Return the attributes of nodes in a table in memory as they are kept, and notes on them."""
+    attributes = selection.table.read(selection.attributes, {})
+    kinds = {name: attributes.schema.field(name).type for name in attributes.column_names}
+    notes = note_texts(selection, kinds, lambda column: [attributes[column]])
+    return read_node_attributes(attributes, selection.kinds, place), notes
+
+
+def undeclared_attributes(columns: Mapping[str, pa.Array] | pa.Table, node_type: str) -> tuple[pa.Table, list[str]]:
+    """Return the attributes of nodes of which no graph.toml speaks as they are kept, and notes on them."""
+    content = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+    table = ArrowTable(content, node_type, node_type)
+    return attributes_in_memory(Selection(table, {}, table.columns), lambda row: f"{node_type} {row + 1}")
+
+
+def declared_values(values: pa.Array, word: str, column: str, place: Place) -> pa.Array:
+    """Return an attribute of nodes as graph.toml declares it; raise at the first value that is something else."""
+    return plain_texts(_declared(values, word, column, place))
+
+
+def plain_texts(values: pa.Array) -> pa.Array:
+    """Return texts as nodes keep them, each by itself."""
+    return values.cast(pa.string()) if values.type == TEXT else values
+
+
+def may_be_times(values: pa.ChunkedArray) -> bool:
+    """Whether the first text of a column is written as a date or a time, so that all may be."""
+    if not is_text(values.type) or pa.types.is_dictionary(values.type):
+        return False
+    starts = range(0, len(values), _FIRST_TEXTS)
+    first = next((text for start in starts for text in values.slice(start, _FIRST_TEXTS).to_pylist() if text), "")
+    return re.match(r"\d{4}-\d\d-\d\d", first) is not None
+
+
+# ---- Notes on texts ------------------------------------------------------------------------------
+_FIRST_TEXTS = 64
+TextsOf = Callable[[str], Iterable[Any]]
+"""Return the values of a column as they were read, in one or several arrays."""
+
+
+def note_texts(selection: Selection, columns: Mapping[str, pa.DataType | None], texts_of: TextsOf) -> list[str]:
+    """Note the columns that hold texts although their values are numbers or dates, and words read as missing values.
+
+    Parameters
+    ----------
+    selection
+        The columns of a table.
+    columns
+        The attributes to look at, and the types that they got.
+    texts_of
+        Returns the values of one; those whose first values are neither numbers nor dates are not looked at.
+
+    """
+    notes = []
+    table = selection.table
+    for column, kind in columns.items():
+        word = selection.kinds.get(column)
+        if word is not None:
+            notes += [] if word == "text" else _note_empty_words(table, column, texts_of(column))
+        elif kind is not None and is_text(kind):
+            fit = find_fit(texts_of(column)) if may_be_values(table.sample[column]) else None
+            if fit is not None and not _is_typed_already(fit):
+                advice = fit.advice(column, selection.declared_in)
+                notes.append(f"{table.label}: {column} was read as text; {advice}")
+        elif kind is not None and not table.typed and pa.types.is_floating(kind):
+            notes += _note_thousands(selection, column)
+    return notes
+
+
+def _note_thousands(selection: Selection, column: str) -> list[str]:
+    """Note numbers such as 1.200 and 15.000, whose points may stand before thousands."""
+    cells = selection.table.sample[column]
+    if not are_perhaps_thousands(cells):
+        return []
+    sample = next(cell for cell in cells if "." in cell).strip()
+    declared = " or ".join(f'{{{toml_key(column)} = "{word}"}}' for word in ("decimal comma", "number"))
+    meanings = f"{sample} was read as {float(sample):g}, and may mean {sample.replace('.', '')}"
+    decides = f"attribute_types = {declared} {selection.declared_in} decides"
+    return [f"{selection.table.label}: {column}: {meanings}; {decides}"]
+
+
+def _is_typed_already(fit: Fit) -> bool:
+    """Whether texts are read right without a declaration, or are such as 007, which may be no numbers."""
+    whole = fit.misfit is None and fit.words[0] in ("date", "time")
+    return whole or fit.words[0] in ("integer", "number")
+
+
+def _note_empty_words(table: Table, column: str, arrays: Iterable[Any]) -> list[str]:
+    counts: Counter[str] = Counter()
+    for values in arrays:
+        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+            counts.update(count_empty_words(chunk))
+    if not counts:
+        return []
+    words = listed(f"{word!r} ({count:,})" for word, count in counts.items())
+    return [f"{table.label}: {column}: {sum(counts.values()):,} values were read as missing: {words}"]
+
+
+def declared_in(table: Table, section: str) -> str:
+    """Return where `attribute_types` stands that is about a table, for notes."""
+    if isinstance(table, TableFile):
+        return f"under {section} in graph.toml"
+    return 'beside its table, as (table, {"attribute_types": …})'
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type are texts."""
+    return kept_type(kind) == TEXT and not pa.types.is_time(kind)

@@ -53,7 +53,12 @@ def write_tables(hin: HIN, folder: Path) -> None:
         columns |= {name: nodes.attributes[name] for name in others}
         pa.parquet.write_table(pa.table(columns), folder / file)
         toml += [f"[nodes.{quoted(node_type)}]", f'file = "{file}"', f'id = "{id_column}"']
-        toml += [f'name = "{name_column if nodes.names is not None else ""}"', f"attributes = {json.dumps(others)}", ""]
+        toml += [f'name = "{name_column if nodes.names is not None else ""}"', f"attributes = {json.dumps(others)}"]
+        texts = [name for name in others if pa.types.is_string(nodes.attributes[name].type)]  # also 2020-01-31
+        if texts:
+            types = ", ".join(f'{quoted(name)} = "text"' for name in texts)
+            toml.append(f"attribute_types = {{{types}}}")
+        toml.append("")
     for number, relation in enumerate(hin.schema.relations):
         file = f"edges-{number:02d}-{_safe(relation.name)}.parquet"
         pa.parquet.write_table(_edge_table(hin, relation), folder / file)

@@ -8,10 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+
 from neupath.errors import SourceError
+from neupath.graph.notations import Fit, find_fit, may_be_values, toml_key
 from neupath.io.columns import likely_weight
 from neupath.io.config import GRAPH_TOML
 from neupath.io.detection import is_table_file
+from neupath.io.edge_columns import is_text
 from neupath.io.export import quoted
 from neupath.io.recognition import find_tables, locate
 from neupath.io.sources import LISTS, EdgeSource, NodeSource, RelationTables, Selection, TableSource, TripleTables
@@ -282,6 +286,7 @@ def _relation_lines(tables: RelationTables) -> list[str]:
             f"name = {quoted(selection.columns.get('name', ''))}   # what people call it" if "name" in selection.columns
             else 'name = ""   # no column has names',
             f"attributes = {_listed(selection.attributes)}   # for conditions such as --where 'year >= 2000'",
+            *_type_lines(selection),
             "",
         ]  # fmt: skip
     shown = {id(node.selection.table) for node in tables.nodes}
@@ -319,7 +324,33 @@ def _edge_lines(edge: EdgeSource) -> list[str]:
 def _attribute_lines(edges: Selection) -> list[str]:
     if not edges.attributes:
         return []
-    return [f"attributes = {_listed(edges.attributes)}   # of edges, for conditions along a meta-path"]
+    lines = [f"attributes = {_listed(edges.attributes)}   # of edges, for conditions along a meta-path"]
+    return [*lines, *_type_lines(edges)]
+
+
+def _type_lines(selection: Selection) -> list[str]:
+    """Return what attributes are declared to be, and as comments what texts could be read as."""
+    if selection.kinds:
+        kinds = ", ".join(f"{quoted(column)} = {quoted(word)}" for column, word in selection.kinds.items())
+        return [f"attribute_types = {{{kinds}}}"]
+    texts = [column for column in selection.attributes if may_be_values(selection.table.sample[column])]
+    fits = {column: fit for column in texts if (fit := _fit_of(selection, column)) is not None and fit.is_notation}
+    whole = {column: fit for column, fit in fits.items() if fit.misfit is None}
+    kinds = ", ".join(f"{toml_key(column)} = {quoted(fit.words[0])}" for column, fit in whole.items())
+    lines = [f"# attribute_types = {{{kinds}}}   # reads texts as numbers or dates"] if whole else []
+    for column, fit in fits.items():
+        if fit.misfit is not None or len(fit.words) > 1:
+            lines.append(f"# {_one_line(column)}: {_one_line(fit.advice(column))}")
+    return lines
+
+
+def _fit_of(selection: Selection, column: str) -> Fit | None:
+    """Return what nearly all texts of a column are; None if it holds no texts."""
+    table = selection.table
+    if table.typed and not is_text(table.declared_types([column], {})[column]):
+        return None
+    batches = table.batches([column], {} if table.typed else {column: pa.string()})
+    return find_fit(batch[column] for batch in batches)
 
 
 def _triples_lines(tables: TripleTables) -> list[str]:

@@ -21,6 +21,7 @@ from neupath.io.assembly import RawAttributes, distinct_ids, read_tables
 from neupath.io.columns import find_ends
 from neupath.io.config import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options
 from neupath.io.detection import Tables, options_of, recognise
+from neupath.io.edge_columns import undeclared_attributes
 from neupath.io.sources import Selection, TripleTables
 from neupath.io.tables import ArrowTable, Table
 from neupath.io.text_files import file_errors, open_raw, refuse_special
@@ -381,9 +382,10 @@ def from_networkx(
         key = Relation(kinds[start], name, kinds[end], directed)
         links.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
         values.setdefault(key, []).append(data)
-    nodes = [_networkx_nodes(kind, {node: graph.nodes[node] for node in members[kind]}, type_key) for kind in order]
     edges = []
     notes = _notes_on_keys(None if node_type else type_key, None if relation else name_key)
+    of_kind = {kind: {node: graph.nodes[node] for node in members[kind]} for kind in order}
+    nodes = [_networkx_nodes(kind, own, type_key, notes) for kind, own in of_kind.items()]
     for key, entries in links.items():
         sources, targets, weights = (np.array(column) for column in zip(*entries, strict=True))
         attributes, more = _networkx_values(key, values[key], name_key)
@@ -406,18 +408,21 @@ def _networkx_values(
     return RawAttributes.of(columns, relation.name).read(None, lambda row: f"edge {row + 1} of {relation.name}")
 
 
-def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str) -> Nodes:
+def _networkx_nodes(kind: str, nodes: Mapping[Hashable, Mapping[str, Any]], node_type: str, notes: list[str]) -> Nodes:
     ids = [data.get("id", node) for node, data in nodes.items()]
     integers = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids)
     keys = {key for data in nodes.values() for key in data} - {node_type, "id"}
     name_key = next((key for key in ("name", "title", "label") if key in keys), "name")
     names = [data.get(name_key) for data in nodes.values()]
     others = sorted(keys - {name_key})
+    values = {str(key): _values([data.get(key) for data in nodes.values()]) for key in others}
+    attributes, more = undeclared_attributes(values, kind)
+    notes += more
     return Nodes(
         kind,
         pa.array([int(i) for i in ids] if integers else [str(i) for i in ids], pa.int64() if integers else pa.string()),
         None if all(name is None for name in names) else pa.array([n if n is None else str(n) for n in names]),
-        pa.table({str(key): _values([data.get(key) for data in nodes.values()]) for key in others}),
+        attributes,
     )
 
 

@@ -23,15 +23,17 @@ from neupath.graph.edge_attributes import TEXT, TIME, UNIX_UNITS, common_type, k
 from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
+from neupath.graph.notations import kind_named
 from neupath.io.column_types import ColumnType, convert
 from neupath.io.edge_columns import (
     TextType,
     attribute_name,
     column_of,
     converted,
-    kind_named,
+    declared_values,
     left_out_note,
     may_be_unix,
+    note_texts,
     unix_note,
     without_empty,
 )
@@ -204,6 +206,19 @@ class StagedNodes(StagedTable):
     attributes: pa.Schema = field(default_factory=lambda: pa.schema([]))
     typed: bool = False
     """Whether the table declares which ids are integers; in text tables their looks decide."""
+    kinds_declared: Mapping[str, str] = field(default_factory=dict)
+    """What graph.toml says that attributes are."""
+    texts: Mapping[str, TextType] = field(default_factory=dict)
+    """The attributes of a typed table that hold texts, and whether all of them are dates or times."""
+
+    def attribute(self, field_: pa.Field, values: pa.Array, rows: Rows) -> pa.Array:
+        """Return the values of an attribute in some rows as the store keeps them."""
+        name = field_.name
+        if name in self.kinds_declared:
+            return declared_values(values, self.kinds_declared[name], name, lambda row: self.place(int(rows[row])))
+        if name in self.texts and field_.type != pa.string():
+            return self.texts[name].convert(values)
+        return convert(values, field_.type)
 
 
 @dataclass(frozen=True)
@@ -275,6 +290,9 @@ class Staging:
         The type of a text column is known only after its last value, so the spool holds its values as bytes.
         """
         inferred = {attribute: ColumnType() for attribute in selection.inferred_attributes}
+        declared = selection.declared_types
+        typed = [c for c in selection.attributes if selection.table.typed and c not in selection.kinds]
+        texts = {column: TextType() for column in typed if pa.types.is_string(declared[column])}
         stored = [column for column in ("id", "type") if column in selection.columns]
         spool = self.folder / f"{name}.arrow"
 
@@ -286,15 +304,22 @@ class Staging:
                 for rows in batches:
                     for attribute, column_type in inferred.items():
                         column_type.update(rows.attributes[attribute].combine_chunks())
+                    for attribute, text_type in texts.items():
+                        text_type.update(rows.attributes[attribute].combine_chunks())
                     out.write_table(_to_spool(rows))
                     yield pa.table({column: rows.columns[column] for column in stored})
 
         kinds, count = self.put(name, tables())
-        types = selection.declared_types | {attribute: column_type.type for attribute, column_type in inferred.items()}
-        attributes = pa.schema([(attribute, types[attribute]) for attribute in selection.attributes])
+        types = declared | {attribute: column_type.type for attribute, column_type in inferred.items()}
+        read = {attribute: types[attribute] for attribute in selection.attributes}
+        at = {attribute: place for place, attribute in enumerate(selection.attributes, len(selection.columns))}
+        self.notes += note_texts(selection, read, lambda column: _spooled(spool, at[column]))
+        types |= {attribute: text_type.type for attribute, text_type in texts.items()}
+        types |= {column: kind_named(word) for column, word in selection.kinds.items()}
+        plain = [(column, pa.string() if types[column] == TEXT else types[column]) for column in selection.attributes]
         return StagedNodes(
-            f"scratch.{name}", kinds, count, selection.place, spool, list(selection.columns), attributes,
-            selection.table.typed,
+            f"scratch.{name}", kinds, count, selection.place, spool, list(selection.columns), pa.schema(plain),
+            selection.table.typed, selection.kinds, texts,
         )  # fmt: skip
 
     def stage_ends(self, name: str, columns: Sequence[tuple[StagedTable, str]]) -> StagedNodes:
@@ -326,16 +351,21 @@ class Staging:
             for batch in fetch(self.connection, f"SELECT id FROM {node_type.query} ORDER BY key"):
                 yield SelectedRows({"id": batch.column(0)}, pa.table({}))
             return
+        first = 0
         with pa.memory_map(str(nodes.spool)) as file:
             for batch in pa.ipc.open_stream(file):
+                rows = np.arange(len(batch))
                 if "type" in nodes.columns:
-                    types = batch.column(nodes.columns.index("type"))
-                    batch = batch.filter(pc.equal(types, node_type.node_type))  # noqa: PLW2901
-                if len(batch):
-                    values = zip(batch.columns[len(nodes.columns) :], nodes.attributes, strict=True)
-                    attributes = [convert(column, attribute.type) for column, attribute in values]
-                    columns = dict(zip(nodes.columns, batch.columns, strict=False))
+                    is_own = pc.equal(batch.column(nodes.columns.index("type")), node_type.node_type)
+                    rows = np.flatnonzero(pc.fill_null(is_own, False).to_numpy(zero_copy_only=False))
+                if len(rows):
+                    own = batch if len(rows) == len(batch) else batch.take(pa.array(rows))
+                    places = first + rows
+                    values = zip(own.columns[len(nodes.columns) :], nodes.attributes, strict=True)
+                    attributes = [nodes.attribute(attribute, column, places) for column, attribute in values]
+                    columns = dict(zip(nodes.columns, own.columns, strict=False))
                     yield SelectedRows(columns, pa.Table.from_arrays(attributes, schema=nodes.attributes))
+                first += len(batch)
 
     def refuse_repeats(self, nodes: StagedNodes) -> None:
         """Raise at the first node without an id, or else at the first with a repeated id."""
@@ -353,6 +383,16 @@ class Staging:
         query = f"SELECT min(rowid) FROM {table.name} WHERE {_is_empty(column, table.kinds[column])}"
         row: int | None = self.run(query)[0][0]
         return row
+
+
+def _spooled(spool: Path, column: int) -> Iterator[pa.Array]:
+    """Yield the values of a column of a spool, batch by batch."""
+    if not spool.exists():
+        return
+    with pa.memory_map(str(spool)) as file:
+        for batch in pa.ipc.open_stream(file):
+            values = batch.column(column)
+            yield values.cast(pa.string()) if pa.types.is_binary(values.type) else values
 
 
 def _in_batches(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -667,6 +707,12 @@ class EdgeSpool:
             return kept_type(self._texts[column].type)
         return kept_type(self.selection.declared_types[column])
 
+    def notes(self) -> list[str]:
+        """Return the notes on texts that are numbers or dates."""
+        declared = self.selection.declared_types
+        read = {c: self._inferred[c].type if c in self._inferred else declared[c] for c in self.columns}
+        return note_texts(self.selection, read, lambda column: _spooled(self._path, self.columns.index(column)))
+
     def batches(self) -> Iterator[pa.Table]:
         if self.columns and self._path.exists():
             with pa.memory_map(str(self._path)) as file:
@@ -766,6 +812,8 @@ def describe_edges(staging: Staging, name: str, joined: str, edges: StagedEdges)
                 term = f"make_timestamp({term} * {1_000_000 // UNIX_UNITS[unit]})"
                 staging.notes.append(unix_note(attributes.selections, attribute, unit))
         terms.append(f"{term} AS c{at}")
+    for spool in attributes.spools:
+        staging.notes += spool.notes()
     first = "CASE WHEN j.swapped THEN j.target ELSE j.source END"
     second = "CASE WHEN j.swapped THEN j.source ELSE j.target END"
     staging.run(f"""

@@ -93,7 +93,9 @@ class Selection:
     spaces: Mapping[str, str] = field(default_factory=dict)
     """What a column is (id, source, target) -> the space of its ids, as neo4j-admin has them: ids are unique in one."""
     kinds: Mapping[str, str] = field(default_factory=dict)
-    """An attribute of edges -> what graph.toml says that it is: text, time, …; the others follow from their values."""
+    """An attribute -> what graph.toml says that it is: text, time, …; the others follow from their values."""
+    declared_in: str = ""
+    """Where a user can say so, for notes; empty if nowhere."""
     missing_ids: Sequence[str] = ()
     """Texts that mean that there is no id; rows with one are skipped."""
     fold_ids: bool = False
@@ -440,12 +442,12 @@ def empty_looking(ids: pa.Array) -> Rows:
         return np.empty(0, dtype=np.int64)
     short = np.flatnonzero(pc.binary_length(ids).to_numpy(zero_copy_only=False) <= _LONGEST_WORD)
     words = fold(ids.take(pa.array(short)))
-    rows = short[pc.is_in(words, value_set=pa.array(_EMPTY_WORDS)).to_numpy(zero_copy_only=False)]
+    rows: Rows = short[pc.is_in(words, value_set=pa.array(_EMPTY_WORDS)).to_numpy(zero_copy_only=False)]
     phrases = np.flatnonzero(pc.starts_with(ids, "(").to_numpy(zero_copy_only=False))
     if len(phrases):
         found = pc.match_substring_regex(fold(ids.take(pa.array(phrases))), _EMPTY_PHRASE)
-        rows = np.union1d(rows, phrases[found.to_numpy(zero_copy_only=False)])
-    return rows.astype(np.int64)
+        rows = np.union1d(rows, phrases[found.to_numpy(zero_copy_only=False)]).astype(np.int64)
+    return rows
 
 
 def find_twins(ids: pa.Array) -> tuple[int, Rows]:

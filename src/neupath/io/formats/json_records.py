@@ -30,6 +30,7 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, MissingExtraError, SourceError, first_line, listed
 from neupath.graph.hin import HIN, MOST_KINDS
 from neupath.io.assembly import BIOLINK, GENERAL_CLASSES, EdgeTable, NodeTable, RawAttributes, assemble
+from neupath.io.edge_columns import undeclared_attributes
 from neupath.io.formats.json_values import Collection, Document, Record, json_errors, sampled
 from neupath.io.interop import from_networkx
 from neupath.io.sources import Place, ReadOptions, bad_weight, repeated_id
@@ -1031,7 +1032,9 @@ def _node_table(graph: _Graph, kind: _Kind) -> NodeTable:
                 [column.get(row) for row in range(size)]
             )
     ids = pa.array(list(kind.rows), pa.string())
-    return NodeTable(kind.name, ids, _place_of(kind.name), names, pa.table(columns))
+    attributes, notes = undeclared_attributes(columns, kind.name)
+    graph.notes += notes
+    return NodeTable(kind.name, ids, _place_of(kind.name), names, attributes)
 
 
 def _as_column(values: list[Scalar | None]) -> pa.Array:

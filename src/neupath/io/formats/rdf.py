@@ -19,6 +19,7 @@ from neupath.errors import GraphError, MissingExtraError, SourceError, did_you_m
 from neupath.graph.hin import HIN, Edges, check_counts
 from neupath.graph.nodes import Nodes, Rows
 from neupath.io.config import RdfConfig
+from neupath.io.edge_columns import undeclared_attributes
 from neupath.io.formats.rdf_statements import Codes, Links, Statements, Values, read_statements
 from neupath.io.sources import ReadOptions
 
@@ -464,7 +465,11 @@ def _attributes(statements: Statements, values: Values, members: _Members) -> tu
             places = np.full(len(members.rows[label]), -1, dtype=np.int64)
             places[members.row_of_node[own.subjects[rows]]] = rows
             columns.setdefault(label, {})[name] = column.take(pa.array(places, mask=places < 0))
-    return {label: pa.table(own) for label, own in columns.items()}, notes
+    tables = {}
+    for label, own_columns in columns.items():
+        tables[label], more = undeclared_attributes(own_columns, label)
+        notes = [*notes, *more]
+    return tables, notes
 
 
 def _relations(

@@ -1,0 +1,499 @@
+"""Values written as texts: right where they are declared, noted where they are not, and never compared as texts."""
+
+import itertools
+import json
+import operator
+from collections.abc import Callable
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import neupath as npth
+from neupath import HIN, NeuPathError
+from neupath.errors import QueryError
+from neupath.graph.conditions import Comparison, OneOf
+from neupath.graph.edge_attributes import edge_kinds
+from neupath.graph.summary import summarise
+from neupath.io import import_store
+from neupath.io.export import write_folder
+
+SIGNS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "=": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+DAYS = [date(2019, 12, 31), date(2019, 11, 30), date(2026, 2, 1), date(2026, 2, 5), date(1999, 1, 2)]
+PRICES = [9.99, 40.0, 199.0, 1200.0, 1234567.5]
+DATE_FORMATS = ["%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d.%m.%y", "%d %b %Y", "%d.%m.%Y %H:%M"]
+
+
+def with_comma(number: float) -> str:
+    return f"{number:,.2f}".translate(str.maketrans(",.", ".,"))
+
+
+def with_point(number: float) -> str:
+    return f"{number:,.2f}"
+
+
+NUMBER_FORMATS: dict[str, Callable[[float], str]] = {"decimal comma": with_comma, "decimal point": with_point}
+
+
+def write_items(folder: Path, values: list[str], declared: str | None = None, *, kind: str = "csv") -> Path:
+    """Write items with a value each, and one user of all of them, whose edges have the same values."""
+    folder.mkdir()
+    ids = [str(row) for row in range(1, len(values) + 1)]
+    tables = {
+        "items": {"item_id": ids, "title": [f"t{each}" for each in ids], "value": values},
+        "user_item": {"user_id": ["ann"] * len(ids), "item_id": ids, "mark": values},
+    }
+    for name, columns in tables.items():
+        if kind == "parquet":
+            pq.write_table(pa.table(columns), folder / f"{name}.parquet")
+            continue
+        rows = zip(*columns.values(), strict=True)
+        quoted = [",".join(f'"{cell}"' for cell in row) for row in rows]
+        (folder / f"{name}.csv").write_text("\n".join([",".join(columns), *quoted]) + "\n", encoding="utf-8")
+    if declared is not None:
+        (folder / "graph.toml").write_text(
+            f'[nodes.item]\nfile = "items.{kind}"\nattribute_types = {{value = {json.dumps(declared)}}}\n'
+            f'[[edges]]\nname = "has"\nfile = "user_item.{kind}"\nsource = "user"\ntarget = "item"\n'
+            f"attribute_types = {{mark = {json.dumps(declared)}}}\n"
+        )
+    return folder
+
+
+def met(hin: HIN, condition: Any) -> list[int]:
+    return [int(hin.nodes["item"].id(row)) for row in np.flatnonzero(hin.nodes["item"].where(condition))]
+
+
+def met_by_edges(hin: HIN, condition: str) -> list[int]:
+    (relation,) = hin.schema.relations
+    matrix = hin.matrix(hin.metapath(f"user -{relation.name}[{condition}]-> item").steps[0].links[0])
+    return sorted(int(hin.nodes["item"].id(column)) for column in matrix.indices)
+
+
+# ---- Declared: the answer is that of the values --------------------------------------------------
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("form", DATE_FORMATS)
+def test_dates_in_a_declared_format_are_compared_as_dates(tmp_path: Path, form: str, kind: str) -> None:
+    hin = npth.load(write_items(tmp_path / "t", [each.strftime(form) for each in DAYS], form, kind=kind))
+    for sign, bound in itertools.product(SIGNS, DAYS):
+        expected = [row for row, day in enumerate(DAYS, 1) if SIGNS[sign](day, bound)]
+        assert met(hin, f"value {sign} {bound}") == expected
+        assert met_by_edges(hin, f"mark {sign} {bound}") == expected
+    assert not any("text" in note for note in hin.notes)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("word", NUMBER_FORMATS)
+def test_numbers_with_marks_are_compared_as_numbers(tmp_path: Path, word: str, kind: str) -> None:
+    hin = npth.load(write_items(tmp_path / "t", list(map(NUMBER_FORMATS[word], PRICES)), word, kind=kind))
+    for sign, bound in itertools.product(SIGNS, PRICES):
+        expected = [row for row, price in enumerate(PRICES, 1) if SIGNS[sign](price, bound)]
+        assert met(hin, f"value {sign} {bound}") == expected
+        assert met_by_edges(hin, f"mark {sign} {bound}") == expected
+    assert not any("text" in note for note in hin.notes)
+
+
+@pytest.mark.parametrize(
+    ("word", "text", "value"),
+    [
+        ("decimal comma", "9,99", 9.99),
+        ("decimal comma", "-1.200,00", -1200.0),
+        ("decimal comma", "1.234.567", 1234567.0),
+        ("decimal comma", "1 200,5", 1200.5),
+        ("decimal point", "1,234,567.25", 1234567.25),
+        ("decimal point", "1'200.50", 1200.5),
+        ("decimal comma", "9.99", None),
+        ("decimal comma", "1.20,5", None),
+        ("decimal comma", "1.2000", None),
+        ("decimal comma", "0.123", None),
+        ("decimal comma", "1,2,3", None),
+        ("decimal comma", "€ 9,99", None),
+        ("decimal comma", "9,99 €", None),
+        ("decimal comma", "unknown", None),
+        ("decimal point", "$9.99", None),
+        ("decimal point", "9,99", None),
+        ("decimal point", "1.200,00", None),
+        ("%d.%m.%Y", "5.2.2026", date(2026, 2, 5)),
+        ("%d.%m.%Y", "31.02.2026", None),
+        ("%d.%m.%Y", "01/02/2026", None),
+        ("%d.%m.%Y", "01.02.26", None),
+        ("%d.%m.%Y", "01.02.2026 10:00", None),
+        ("%d.%m.%y", "01.02.69", date(1969, 2, 1)),
+        ("%d.%m.%y", "01.02.68", date(2068, 2, 1)),
+        ("%m/%d/%Y", "13/01/2026", None),
+        ("%B %d, %Y", "february 29, 2024", date(2024, 2, 29)),
+        ("%B %d, %Y", "February 29, 2023", None),
+        ("%m/%d/%Y %I:%M %p", "1/2/2026 12:05 AM", datetime(2026, 1, 2, 0, 5)),
+        ("%m/%d/%Y %I:%M %p", "1/2/2026 13:05 PM", None),
+        ("%d.%m.%Y %H:%M:%S.%f", "01.02.2026 23:59:59.5", datetime(2026, 2, 1, 23, 59, 59, 500000)),
+        ("%d.%m.%Y %H:%M", "01.02.2026 24:00", None),
+    ],
+)
+@pytest.mark.parametrize("in_store", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_a_declared_value_is_read_right_or_refused_with_its_line(
+    tmp_path: Path, word: str, text: str, value: object, in_store: bool
+) -> None:
+    good = "01.02.2026" if "%" in word else "7"
+    if "%" in word:
+        good = datetime(2026, 2, 1, 3, 4).strftime(word)
+    folder = write_items(tmp_path / "t", [good, text], word)
+
+    def read() -> HIN:
+        return npth.load(import_store(folder, tmp_path / "store") if in_store else folder)
+
+    if value is None:
+        with pytest.raises(NeuPathError, match=r"\.csv, line 3: (value|mark) is ") as refusal:
+            read()
+        assert repr(text) in str(refusal.value)
+        assert word in str(refusal.value)
+        return
+    hin = read()
+    assert hin.nodes["item"].attributes["value"][1].as_py() == value
+    (table,) = hin.edge_tables.values()
+    assert table.attributes["mark"][1].as_py() == value
+
+
+def test_words_for_no_value_are_missing_and_counted(tmp_path: Path) -> None:
+    folder = write_items(tmp_path / "t", ["9,99", "NULL", "n/a", "-", "N/A", "", "NULL", "40,00"], "decimal comma")
+    hin = npth.load(folder)
+    assert hin.nodes["item"].attributes["value"].to_pylist() == [9.99, *[None] * 6, 40.0]
+    said = "5 values were read as missing: 'NULL' (2), 'n/a' (1), '-' (1), 'N/A' (1)"
+    assert f"items.csv: value: {said}" in hin.notes
+    assert f"user_item.csv: mark: {said}" in hin.notes
+    assert npth.load(import_store(folder, tmp_path / "store")).notes == hin.notes
+
+
+@pytest.mark.parametrize(
+    ("word", "problem"),
+    [
+        ("%d.%m", "it has no year"),
+        ("%d.%m.%Q", "it has %Q"),
+        ("%d.%m.%Y %d", "it has %d twice"),
+        ("%d.%m.%Y %I:%M", "%I and %p"),
+        ("decimal coma", "did you mean 'decimal comma'"),
+        ("dd.mm.yyyy", "a format of dates such as '%d.%m.%Y'"),
+    ],
+)
+def test_a_word_that_says_nothing_is_refused(tmp_path: Path, word: str, problem: str) -> None:
+    with pytest.raises(NeuPathError, match=r"attribute_types in graph\.toml") as refusal:
+        npth.load(write_items(tmp_path / "t", ["1"], word))
+    assert problem in str(refusal.value)
+
+
+# ---- Not declared: noted, with a line that reads -------------------------------------------------
+WRITTEN: dict[str, tuple[list[str], str]] = {
+    **{form: ([each.strftime(form) for each in DAYS], form) for form in DATE_FORMATS[:7] if form != "%d/%m/%Y"},
+    **{word: (list(map(write, PRICES)), word) for word, write in NUMBER_FORMATS.items()},
+}
+
+
+@pytest.mark.parametrize("case", WRITTEN)
+def test_texts_that_are_dates_or_numbers_are_noted_with_a_line_that_types_them(tmp_path: Path, case: str) -> None:
+    texts, word = WRITTEN[case]
+    hin = npth.load(write_items(tmp_path / "t", texts))
+    declared = json.dumps(word)
+    (of_nodes,) = [note for note in hin.notes if note.startswith("items.csv: value was read as text; ")]
+    (of_edges,) = [note for note in hin.notes if note.startswith("user_item.csv: mark was read as text; ")]
+    assert f"attribute_types = {{value = {declared}}} under [nodes.item] in graph.toml" in of_nodes
+    assert f"attribute_types = {{mark = {declared}}} under [[edges]] in graph.toml" in of_edges
+    typed = npth.load(write_items(tmp_path / "typed", texts, word))
+    assert not any("read as text" in note for note in typed.notes)
+    store = npth.load(import_store(tmp_path / "t", tmp_path / "store"))
+    assert store.notes == hin.notes
+
+
+def test_day_first_and_month_first_are_both_offered_where_both_fit(tmp_path: Path) -> None:
+    (note, _) = npth.load(write_items(tmp_path / "t", ["01/02/2026", "03/04/2026"])).notes
+    assert '{value = "%d/%m/%Y"} or {value = "%m/%d/%Y"}' in note
+    assert "both fit: choose" in note
+
+
+def test_a_few_broken_values_are_said(tmp_path: Path) -> None:
+    texts = [f"{day:02}.01.2026" for day in range(1, 29)]
+    (note, _) = npth.load(write_items(tmp_path / "t", [*texts, "soon", "N/A"])).notes
+    assert "correct or empty 1 of its 29 values, such as 'soon'; then" in note
+    (note, _) = npth.load(write_items(tmp_path / "iso", [*(str(each) for each in DAYS * 3), "soon"])).notes
+    assert "'soon'; then" in note
+    assert 'attribute_types = {value = "date"}' in note
+
+
+def test_points_that_may_stand_before_thousands_are_noted(tmp_path: Path) -> None:
+    hin = npth.load(write_items(tmp_path / "t", ["1.200", "15.000", "950"]))
+    note = next(note for note in hin.notes if note.startswith("items.csv"))
+    assert note == (
+        'items.csv: value: 1.200 was read as 1.2, and may mean 1200; attribute_types = {value = "decimal comma"} or '
+        '{value = "number"} under [nodes.item] in graph.toml decides'
+    )
+    whole = npth.load(write_items(tmp_path / "whole", ["1.200", "15.000", "950"], "decimal comma"))
+    assert whole.nodes["item"].attributes["value"].to_pylist() == [1200.0, 15000.0, 950.0]
+    number = npth.load(write_items(tmp_path / "number", ["1.200", "15.000", "950"], "number"))
+    fractions = npth.load(write_items(tmp_path / "fractions", ["1.200", "15.125", "0.950"]))
+    assert not any("may mean" in note for note in (*number.notes, *fractions.notes))
+
+
+@pytest.mark.parametrize(
+    "texts", [["a", "b"], ["01234", "A1"], ["2,3 and 4"], ["x 1.1.2020"], ["1", "2"], ["1.5", "2"]]
+)
+def test_other_texts_and_plain_numbers_are_not_noted(tmp_path: Path, texts: list[str]) -> None:
+    notes = npth.load(write_items(tmp_path / "t", texts)).notes
+    assert not any("attribute_types" in note for note in notes)
+
+
+@pytest.mark.parametrize("text", ["01.02.2026", "01/02/2026", "1-2-2026", "1,5", "1.200,00", "$5", "5 €"])
+def test_no_reader_takes_ambiguous_texts_for_values_in_silence(tmp_path: Path, text: str) -> None:
+    folder = write_items(tmp_path / "t", [text, text])
+    for hin in (npth.load(folder), npth.load(import_store(folder, tmp_path / "store"))):
+        assert hin.nodes["item"].attributes["value"].to_pylist() == [text, text]
+        (table,) = hin.edge_tables.values()
+        assert table.attributes["mark"].to_pylist() == [text, text]
+
+
+def test_texts_that_are_all_iso_dates_are_dates_in_every_source(tmp_path: Path) -> None:
+    folder = write_items(tmp_path / "t", [str(day) for day in DAYS], kind="parquet")
+    frame = pa.table({"item_id": ["1", "2"], "value": ["2020-01-31", "2021-01-31"]})
+    edges = pa.table({"user_id": ["ann", "ann"], "item_id": ["1", "2"]})
+    for source in (folder, import_store(folder, tmp_path / "store")):
+        hin = npth.load(source)
+        assert met(hin, "value > 2019-12-31") == [3, 4]
+    hin = npth.load({"item": frame, ("user", "item"): edges})
+    assert met(hin, "value > 2020-12-31") == [2]
+
+
+def test_a_frame_is_declared_beside_its_table() -> None:
+    frame = pa.table({"item_id": ["1", "2"], "value": ["9,99", "1.200,00"]})
+    edges = {("user", "item"): pa.table({"user_id": ["ann", "ann"], "item_id": ["1", "2"]})}
+    (note,) = npth.load({"item": frame, **edges}).notes
+    assert 'attribute_types = {value = "decimal comma"} beside its table, as (table, {"attribute_types": …})' in note
+    hin = npth.load({"item": (frame, {"attribute_types": {"value": "decimal comma"}}), **edges})
+    assert met(hin, "value < 100") == [1]
+    assert not hin.notes
+
+
+def test_databases_take_declarations_of_nodes_and_edges(tmp_path: Path) -> None:
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "shop.sqlite") as shop:
+        shop.executescript(
+            "CREATE TABLE item (id INTEGER PRIMARY KEY, day TEXT); CREATE TABLE user (id INTEGER PRIMARY KEY);"
+            "CREATE TABLE buys (user_id INTEGER REFERENCES user(id), item_id INTEGER REFERENCES item(id));"
+            "INSERT INTO item VALUES (1, '31.12.2019'), (2, '01.02.2026'); INSERT INTO user VALUES (1);"
+            "INSERT INTO buys VALUES (1, 1), (1, 2);"
+        )
+    shop.close()
+    hin = npth.load(tmp_path / "shop.sqlite")
+    assert any('attribute_types = {day = "%d.%m.%Y"} under [nodes.item] in graph.toml' in note for note in hin.notes)
+    config = tmp_path / "graph.toml"
+    config.write_text('[nodes.item]\nfile = "item"\nattribute_types = {day = "%d.%m.%Y"}\n')
+    typed = npth.load(tmp_path / "shop.sqlite", config=config)
+    assert met(typed, "day >= 2026-01-01") == [2]
+    assert not typed.notes
+
+
+def test_declarations_and_kinds_survive_an_export(tmp_path: Path) -> None:
+    folder = write_items(tmp_path / "t", ["31.12.2019", "01.02.2026"], "%d.%m.%Y")
+    hin = npth.load(folder)
+    again = npth.load(write_folder(hin, tmp_path / "again"))
+    assert again.nodes["item"].attributes.equals(hin.nodes["item"].attributes)
+    (relation,) = hin.schema.relations
+    assert edge_kinds(again.edge_tables, relation) == edge_kinds(hin.edge_tables, relation) == {"mark": "date"}
+    text = npth.load(write_items(tmp_path / "text", ["2019-12-31", "2026-02-01"], "text"))
+    assert met(npth.load(write_folder(text, tmp_path / "kept")), "value = 2019-12-31") == [1]
+    for graph in (text, npth.load(tmp_path / "kept")):
+        assert summarise(graph).node_types[0].attribute_types["value"] == "text"
+
+
+# ---- Never compared as texts ---------------------------------------------------------------------
+PRICE_SENTENCE = (
+    "attribute 'value' holds text, and '100' cannot be compared with text by <; its values, such as '9,99', become "
+    'numbers with attribute_types = {value = "decimal comma"} in graph.toml; then load the source again, or import it '
+    "again if it is a store"
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "condition", "declared"),
+    [
+        (["9,99", "40,00", "199,00", "1.200,00"], "value < 100", "decimal comma"),
+        (["1,200.50", "9.99"], "value > 100", "decimal point"),
+        (["31.12.2019", "01.02.2026"], "value >= 2026-01-01", "%d.%m.%Y"),
+        (["12/31/2019", "02/01/2026"], "value <= 2020-12-31", "%m/%d/%Y"),
+        (["31.12.2019 10:00", "01.02.2026 11:30"], "value > 2020-01-01T12:00", "%d.%m.%Y %H:%M"),
+        (["31.12.2019", "01.02.2026"], "value > 01.01.2020", "%d.%m.%Y"),
+        (["31.12.2019", "01.02.2026"], "not (name = x or value > 2020)", "%d.%m.%Y"),
+        (["9,99", "40,00"], "value = 9.99", "decimal comma"),
+        (["9,99", "40,00"], "value != 9.99", "decimal comma"),
+        (["9,99", "40,00"], "value in (9.99, 40.00)", "decimal comma"),
+        (["9,99", "40,00"], "value = 9,990", "decimal comma"),
+        (["31.12.2019", "01.02.2026"], "value = 2019-12-31", "%d.%m.%Y"),
+        (["31.12.2019", "01.02.2026"], "value not in (2019-12-31)", "%d.%m.%Y"),
+    ],
+)
+def test_texts_are_not_compared_with_numbers_and_dates(
+    tmp_path: Path, values: list[str], condition: str, declared: str
+) -> None:
+    folder = write_items(tmp_path / "t", values)
+    hin = npth.load(folder)
+    line = f"attribute_types = {{value = {json.dumps(declared)}}} in graph.toml"
+    for ask in (
+        lambda: met(hin, condition),
+        lambda: npth.PathSim("item-user-item").fit(hin).top_k("t1", where=condition),
+        lambda: hin.metapath(f"user-item[{condition}]-user"),
+    ):
+        with pytest.raises(NeuPathError) as refusal:
+            ask()
+        message = str(refusal.value)
+        assert "attribute 'value' holds text" in message
+        assert line in message
+        assert any(repr(value) in message for value in values)
+        assert "\n" not in message
+    typed = npth.load(write_items(tmp_path / "typed", values, declared))
+    assert typed.nodes["item"].attributes["value"].null_count == 0
+    with pytest.raises(NeuPathError, match="attribute 'mark' holds text"):
+        met_by_edges(hin, condition.replace("value", "mark").replace("name = x or", "weight > 3 or"))
+
+
+def test_everywhere_the_same_sentence(tmp_path: Path) -> None:
+    folder = write_items(tmp_path / "t", ["9,99", "40,00"])
+    store = import_store(folder, tmp_path / "store")
+    for hin in (npth.load(folder), npth.load(store)):
+        for ask in (
+            lambda: met(hin, "value < 100"),  # noqa: B023
+            lambda: met(hin, Comparison("value", "<", 100)),  # noqa: B023
+            lambda: met(hin, ~Comparison("value", "<", 100)),  # noqa: B023
+        ):  # fmt: skip
+            with pytest.raises(QueryError) as refusal:
+                ask()
+            assert str(refusal.value).endswith(PRICE_SENTENCE.removeprefix("attribute 'value'"))
+    with pytest.raises(QueryError, match="attribute 'value' holds text"):
+        met(npth.load(folder), OneOf("value", (9.99,)))
+
+
+@pytest.mark.parametrize("option", [{"since": "2026-01-01"}, {"until": "2020-12-31"}, {"half_life": "365d"}])
+def test_a_time_that_is_text_is_refused_by_all_options_of_times(tmp_path: Path, option: dict[str, Any]) -> None:
+    hin = npth.load(write_items(tmp_path / "t", ["31.12.2019", "01.02.2026"]))
+    with pytest.raises(QueryError) as refusal:
+        hin.metapath("user-item-user", time="mark", **option)
+    assert "attribute 'mark' holds text" in str(refusal.value)
+    assert 'attribute_types = {mark = "%d.%m.%Y"} in graph.toml' in str(refusal.value)
+    with pytest.raises(QueryError, match=r"attribute 'mark' holds text, which are no numbers; .*%d\.%m\.%Y"):
+        hin.metapath("user-item-user", weights={"user_item": "mark * 2"})
+
+
+@pytest.mark.parametrize(
+    ("values", "condition", "rows"),
+    [
+        (["01234", "K1A", "1234"], "value = 01234", [1]),
+        (["01234", "K1A", "1234"], "value in (01234, 9)", [1]),
+        (["9,99", "40,00"], "value = 9,99", [1]),
+        (["9,99", "40,00"], "value = 5,00", []),
+        (["31.12.2019", "01.02.2026"], "value = 31.12.2019", [1]),
+        (["31.12.2019", "01.02.2026"], "value != 31.12.2019", [2]),
+        (["31.12.2019", "01.02.2026"], "value ~ 2019", [1]),
+        (["b", "a", "c"], "value < b1", [1, 2]),
+        (["b", "a", "c"], "value = 5", []),
+        (["$9.99", "x", "y"], "value = 9.99", []),
+        (["", ""], "value > 5", []),
+    ],
+)
+def test_exact_texts_and_words_are_still_compared_as_texts(values: list[str], condition: str, rows: list[int]) -> None:
+    items = npth.Nodes("item", pa.array(range(1, len(values) + 1)), attributes=pa.table({"value": values}))
+    if condition == "value > 5":
+        items = npth.Nodes("item", pa.array([1]), attributes=pa.table({"value": pa.array([None], pa.string())}))
+    assert [int(row) + 1 for row in np.flatnonzero(items.where(condition))] == rows
+
+
+def test_where_no_declaration_reads_the_column_it_is_said(tmp_path: Path) -> None:
+    items = npth.load(write_items(tmp_path / "t", ["$9.99", "$1,200.00"]))
+    with pytest.raises(QueryError) as refusal:
+        met(items, "value < 100")
+    assert str(refusal.value).endswith(
+        "its values, such as '$9.99', are numbers or dates in no way that attribute_types in graph.toml can say; take "
+        "currency signs, units and words out of them first, or compare by =, in or ~"
+    )
+    with pytest.raises(QueryError, match="ids and names are read as texts here"):
+        met(items, "name > 5")
+
+
+# ---- Random columns ------------------------------------------------------------------------------
+SPELLINGS: dict[str, Callable[[date], str]] = {
+    form: lambda day, form=form: day.strftime(form) for form in DATE_FORMATS[:6]
+}
+NUMBER_SPELLINGS: dict[str, Callable[[float], str]] = {
+    "plain": lambda value: f"{value:.2f}",
+    **NUMBER_FORMATS,
+    "dollar": lambda value: f"${value:,.2f}",
+    "euro": lambda value: f"{with_comma(value)} €",
+    "whole, dots": lambda value: f"{round(value):,}".replace(",", "."),
+    "whole, commas": lambda value: f"{round(value):,}",
+}
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(
+    st.sampled_from(list(NUMBER_SPELLINGS)),
+    st.lists(st.integers(1, 10**9).map(lambda cents: cents / 100), min_size=1, max_size=6),
+    st.sampled_from(list(SIGNS)),
+    st.integers(1, 10**9).map(lambda cents: cents / 100),
+)
+def test_numbers_of_any_spelling_are_compared_right_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, spelling: str, numbers: list[float], sign: str, bound: float
+) -> None:
+    texts = [NUMBER_SPELLINGS[spelling](number) for number in numbers]
+    meant = [float(round(number)) for number in numbers] if spelling.startswith("whole") else numbers
+    expected = [row for row, number in enumerate(meant, 1) if SIGNS[sign](number, bound)]
+    folder = tmp_path_factory.mktemp("numbers")
+    hin = npth.load(write_items(folder / "t", texts))
+    noted = any("thousands" in note or "may mean" in note or "read as text" in note for note in hin.notes)
+    for ask in (lambda: met(hin, f"value {sign} {bound}"), lambda: met_by_edges(hin, f"mark {sign} {bound}")):
+        try:
+            assert ask() == expected or noted
+        except QueryError as refusal:
+            assert "holds text" in str(refusal)
+            continue
+    if not hin.notes and spelling in ("dollar", "euro") and sign in "<=>=":
+        with pytest.raises(QueryError):
+            met(hin, f"value {'<' if sign == '=' else sign} {bound}")
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(list(SPELLINGS)),
+    st.lists(st.dates(date(1970, 1, 1), date(2068, 12, 31)), min_size=1, max_size=6),
+    st.sampled_from(list(SIGNS)),
+    st.dates(date(1970, 1, 1), date(2068, 12, 31)),
+)
+def test_dates_of_any_spelling_are_compared_right_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, spelling: str, days: list[date], sign: str, bound: date
+) -> None:
+    texts = [SPELLINGS[spelling](day) for day in days]
+    folder = tmp_path_factory.mktemp("days")
+    hin = npth.load(write_items(folder / "t", texts))
+    with pytest.raises(QueryError, match="holds text"):
+        met(hin, f"value {sign} {bound}")
+    typed = npth.load(write_items(folder / "typed", texts, spelling))
+    expected = [row for row, day in enumerate(days, 1) if SIGNS[sign](day, bound)]
+    assert met(typed, f"value {sign} {bound}") == expected
+    (note, _) = hin.notes
+    assert json.dumps(spelling) in note or all(day.day == day.month for day in days) or "%y" in spelling
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(DATE_FORMATS), st.text("0123456789./- :JanFeb", min_size=1, max_size=17))
+def test_formats_read_what_strptime_reads(form: str, text: str) -> None:
+    from neupath.graph.notations import read_notation
+
+    (value,) = read_notation(pa.array([text]), form).to_pylist()
+    try:
+        expected: date | None = datetime.strptime(text, form)
+    except ValueError:
+        expected = None
+    assert value == (expected.date() if isinstance(expected, datetime) and "%H" not in form else expected)
