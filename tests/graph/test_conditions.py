@@ -414,3 +414,40 @@ def test_relations_of_one_name_all_have_the_time() -> None:
     ]
     with pytest.raises(QueryError, match="relation 'has' has no attribute 'day'"):
         HIN.build(nodes, edges).metapath("user-film-genre", time="day", since=2)
+
+
+# ---- What people paste and try -------------------------------------------------------------------
+@pytest.mark.parametrize("text", ["author–paper–author", "APA[year > 3]–X", "author-paper[year – 3]-author", "A–P"])
+def test_a_dash_that_is_not_of_the_keyboard_is_named(library: HIN, text: str) -> None:
+    with pytest.raises(NeuPathError, match="'–', is an en dash: write a plain -") as refusal:
+        library.metapath(text)
+    assert str(refusal.value).count("en dash") == 1
+
+
+def test_a_minus_sign_in_a_value_is_named(library: HIN) -> None:
+    with pytest.raises(QueryError, match="character 9, '−', is a minus sign: write a plain -"):
+        library.nodes["paper"].where("score > −5")
+
+
+@pytest.mark.parametrize(
+    ("where", "meant"),
+    [
+        ({"year": 2019}, "write a condition as a text, such as 'year = 2019'"),
+        ({"year": 2019, "topic": "ml"}, "such as 'year = 2019 and topic = \"ml\"'"),
+        (2019, "such as 'year >= 2000', or several in a list"),
+        ([("year", 2019)], "or several in a list"),
+    ],
+)
+def test_conditions_that_are_no_texts_are_refused(library: HIN, where: object, meant: str) -> None:
+    scorer = npth.PathSim("paper-author-paper").fit(library)
+    with pytest.raises(QueryError, match=r"^where is ") as refusal:
+        scorer.top_k("p1", where=where)  # type: ignore[call-overload]
+    assert meant in str(refusal.value)
+
+
+def test_conditions_as_objects_filter_hits(library: HIN) -> None:
+    scorer = npth.PathSim("paper-author-paper").fit(library)
+    expected = scorer.top_k("p1", where="year >= 2020").ids
+    assert expected
+    for where in (Comparison("year", ">=", 2020), [Comparison("year", ">=", 2020)]):
+        assert scorer.top_k("p1", where=where).ids == expected  # type: ignore[call-overload]

@@ -406,7 +406,7 @@ def find_fit(arrays: Iterable[Any]) -> Fit | None:
     texts, rows = pa.array(list(counts), pa.string()), np.array(list(counts.values()))
     first = texts.slice(0, _FIRST_VALUES)
     likely = [
-        word for word in (*_NUMBER_WORDS, *_DATE_WORDS) if 2 * read_notation(first, word).null_count <= len(first)
+        word for word in _words_like(first.to_pylist()) if 2 * read_notation(first, word).null_count <= len(first)
     ]
     readings: dict[str, pa.Array] = {word: read_notation(texts, word) for word in likely}
     shares = {word: int(rows[_are_valid(values)].sum()) for word, values in readings.items()}
@@ -469,4 +469,17 @@ def words_of_value(text: str) -> tuple[str, ...]:
     if _LOOKS.fullmatch(plain) is None and not re.fullmatch(_PLAIN_PATTERNS["number"], plain):
         return ()
     value = pa.array([plain])
-    return tuple(word for word in (*_NUMBER_WORDS, *_DATE_WORDS) if read_notation(value, word).null_count == 0)
+    return tuple(word for word in _words_like([plain]) if read_notation(value, word).null_count == 0)
+
+
+def _words_like(texts: Sequence[str]) -> list[str]:
+    """Return the words of numbers, and those of dates whose shape at least half of some texts have."""
+    half = len(texts) / 2
+    dates = [word for word in _DATE_WORDS if sum(_shape(word).match(text) is not None for text in texts) >= half]
+    return [*_NUMBER_WORDS, *dates]
+
+
+@cache
+def _shape(word: str) -> re.Pattern[str]:
+    pattern = _ISO_DAY if word == "date" else _ISO_TIME if word == "time" else _format(word).pattern
+    return re.compile(pattern)
