@@ -244,6 +244,8 @@ class Verdict:
 
     kind: str = "right"
     what: str = ""
+    answers: Counter[str] = field(default_factory=Counter)
+    """How many questions came out how."""
 
     def add(self, kind: str, what: str) -> None:
         if ORDER.index(kind) > ORDER.index(self.kind):
@@ -255,7 +257,8 @@ ORDER: Final = ("right", "settled", "noted", "refused", "silent", "crashed")
 
 def judge(case: Case, folder: Path, seed: Sequence[int], toml: str = "") -> tuple[Verdict, list[str]]:
     """Read a case and ask its questions; return the verdict, and the notes and refusals that came."""
-    verdict, said = Verdict(), []
+    verdict = Verdict()
+    said: list[str] = []
     for name, text in (case.files | ({"graph.toml": toml} if toml else {})).items():
         (folder / name).write_text(text, encoding="utf-8")
     try:
@@ -269,7 +272,10 @@ def judge(case: Case, folder: Path, seed: Sequence[int], toml: str = "") -> tupl
     said += hin.notes
     if len(hin.matrices) != 1:
         return Verdict("silent", f"the relations are {listed(map(str, hin.matrices))}"), said
-    read, known = edges_of(hin), Counter((o.customer, o.product) for o in case.shop.orders if o.product)
+    read, known = (
+        _as_meant(edges_of(hin), case),
+        Counter((o.customer, o.product) for o in case.shop.orders if o.product),
+    )
     if read != known:
         odd = [word for pair in read - known for word in pair if word not in (*_CUSTOMERS, *_PRODUCTS)]
         names = [word for word in odd if any(repr(word) in note for note in said)]
@@ -287,6 +293,7 @@ def judge(case: Case, folder: Path, seed: Sequence[int], toml: str = "") -> tupl
             answer = edges_of(hin, question)
         except NeuPathError as error:
             said.append(str(error))
+            verdict.answers["refused"] += 1
             verdict.add("refused", f"{question.condition or question.window}: {error}")
             continue
         except Exception as error:
@@ -298,8 +305,20 @@ def judge(case: Case, folder: Path, seed: Sequence[int], toml: str = "") -> tupl
         if given != wanted:
             noted = any(re.search(rf"\b{question.column}\b", note) for note in hin.notes)
             what = f"{question.condition or question.window} gives {given - wanted}, not {wanted - given}"
+            verdict.answers["noted" if noted else "silent"] += 1
             verdict.add("noted" if noted else "silent", what)
+        else:
+            verdict.answers["right"] += 1
     return verdict, said
+
+
+def _as_meant(edges: Counter[tuple[str, str]], case: Case) -> Counter[tuple[str, str]]:
+    """Return edges by the ids that are meant, unless two spellings of one id are two nodes."""
+    for end in (0, 1):
+        ids = {pair[end] for pair in edges}
+        if len({plain(each, case) for each in ids}) < len(ids):
+            return edges
+    return Counter({(plain(a, case), plain(b, case)): count for (a, b), count in edges.items()})
 
 
 def plain(text: str, case: Case) -> str:
@@ -347,13 +366,15 @@ def proposed(said: Sequence[str]) -> str | None:
 def attack_dirty_tables(count: int, seed: int = 0, keep: Path | None = None) -> dict[str, Any]:
     """Read `count` dirty cases; return how many came out how. Files of cases that are wrong are left in `keep`."""
     kinds: Counter[str] = Counter()
-    bad, settled = [], Counter[str]()
+    bad, settled, answers = [], Counter[str](), Counter[str]()
     for number in range(count):
         with TemporaryDirectory() as parent:
             verdict, second = try_case(number, seed, Path(parent))
         kinds[verdict.kind] += 1
+        answers += verdict.answers
         if second is not None:
             settled[second.kind] += 1
+            answers += second.answers
         for each in (verdict, second):
             if each is not None and each.kind in ("silent", "crashed"):
                 bad.append(f"{number}: {each.kind}: {each.what}")
@@ -361,7 +382,11 @@ def attack_dirty_tables(count: int, seed: int = 0, keep: Path | None = None) -> 
                     (keep / f"dirty-{seed}-{number}").mkdir(parents=True, exist_ok=True)
                     try_case(number, seed, keep / f"dirty-{seed}-{number}")
     figures = {kind: kinds[kind] for kind in ("right", "noted", "refused", "silent", "crashed")}
-    return figures | {"with the proposed graph.toml": dict(settled)} | ({"bad": bad} if bad else {})
+    return (
+        figures
+        | {"answers": dict(answers), "with the proposed graph.toml": dict(settled)}
+        | ({"bad": bad} if bad else {})
+    )
 
 
 def try_case(number: int, seed: int, folder: Path) -> tuple[Verdict, Verdict | None]:

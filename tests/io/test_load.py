@@ -533,3 +533,9 @@ def test_attributes_that_are_ids_of_another_type_are_noted_until_graph_toml_says
     assert note.startswith("users.csv: tea, cup were read as attributes of user, and they are ids of item; ")
     write(folder, graph__toml='[nodes.user]\nfile = "users.csv"\nattributes = ["tea", "cup"]')
     assert npth.load(folder).notes == ()
+
+
+def test_a_pivot_table_of_marks_is_no_wide_table(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", bought__csv="customer,cup,lamp,tea\nann,x,,x\nbob,,x,x\ncem,x,x,\n")
+    with pytest.raises(NeuPathError, match="looks like a matrix, whose columns are nodes"):
+        npth.load(folder / "bought.csv")

@@ -506,7 +506,7 @@ def looks_like_matrix(table: Table) -> bool:
         return True
     cells = [cell.replace(",", ".") for column in others for cell in table.sample[column] if cell]
     if not all(map(is_number, cells)):
-        return False
+        return holds_marks(table, others) and is_unique(table, first)
     if not first.strip():
         return not any(map(is_number, table.sample[first]))
     words = [column for column in others if is_key(column) or is_measure(column)]
@@ -557,6 +557,12 @@ def crosstab_columns(table: Table, source: str, target: str, types: tuple[str, s
     shared = 2 * sum(cell in elsewhere for cell in cells[target]) >= len(cells[target])
     rows = "" in table.index or is_unique(table, source)
     return others if rows and (blank or shared) and len(cells[target]) > 1 else []
+
+
+def holds_marks(table: Table, columns: Sequence[str]) -> bool:
+    """Whether all first values of some columns only tick a box, as x and yes do."""
+    cells = {cell.lower() for column in columns for cell in table.sample[column] if cell}
+    return bool(cells) and cells <= _MARKS
 
 
 def is_constant(table: Table, column: str) -> bool:

@@ -35,6 +35,7 @@ from neupath.io.columns import (
     has_prefixed_ids,
     holds_categories,
     holds_fractions,
+    holds_marks,
     holds_measures,
     is_constant,
     is_id,
@@ -924,7 +925,12 @@ def _as_wide(
         return None
     columns = [column for column in others if _is_entity(table, column)]
     texts = [column for column in others if not (table.has_numbers(column) or holds_fractions(table, column))]
-    if len(columns) < 2 or columns != texts or any(_share_ids(table, (first, column)) for column in columns):
+    if (
+        len(columns) < 2
+        or columns != texts
+        or holds_marks(table, columns)
+        or any(_share_ids(table, (first, column)) for column in columns)
+    ):
         return None
     relations = [
         RelationTable(
