@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.attacks import connections, overload
 from tests.attacks.assistant import attack_tools, measure_answers
 from tests.attacks.conditions import attack_conditions
+from tests.attacks.dirty_tables import attack_dirty_tables
 from tests.attacks.layouts import attack_layouts
 from tests.attacks.readers import FORMATS, attack_readers
 from tests.attacks.saved_files import attack_joins, attack_models
@@ -29,6 +30,7 @@ Attack = Callable[[argparse.Namespace], dict[str, Any]]
 ATTACKS: dict[str, Attack] = {
     "readers": lambda options: attack_readers(options.formats, options.count, options.seed),
     "layouts": lambda options: attack_layouts(options.count, options.seed),
+    "dirty": lambda options: attack_dirty_tables(options.count, options.seed, Path("dirty-tables")),
     "conditions": lambda options: attack_conditions(options.count, options.seed),
     "tools": lambda options: attack_tools(2 * options.count, options.seed) | {"characters": measure_answers()},
     "stores": attack_stores,

@@ -101,6 +101,14 @@ BAD: dict[str, tuple[Mapping[str, Mapping[str, list[Any]]], str]] = {
         {"authors": AUTHORS, "author_paper": {"author_id": ["a", "b", "x", "y"], "paper_id": [1, 2, 3, 4]}},
         r"author_paper.parquet, row 3: the edge leads to author 'x', which is not in the node table of author \(2 such",
     ),
+    "an edge to a node whose id differs only by case or spaces": (
+        {
+            "authors": {"author_id": ["z", "Al  B"]},
+            "author_paper": {"author_id": ["z", "al b "], "paper_id": [1, 2]},
+        },
+        r"author_paper.parquet, row 2: the edge leads to author 'al b ', which is not in the node table of author "
+        r"\(1 such edge ends in all\); did you mean 'Al  B'\? the ids differ only by case or spaces, and fold_ids = tr",
+    ),
     "a repeated node": (
         {"authors": {"author_id": ["a", "b", "a", "b"]}, "author_paper": {"author_id": ["a"], "paper_id": [1]}},
         "authors.parquet, row 3: node id 'a' is repeated",
@@ -272,3 +280,23 @@ def test_parallel_edges_are_merged_in_the_order_of_the_table(tmp_path: Path) -> 
     ids, matrices = read_in_memory(folder, tmp_path)
     assert ids == {"author": ["a", "b", "c"], "paper": [2, 1, 3]}
     assert matrices == {"author -author_paper-> paper": [[0, 2, 3, 3], [0, 2, 1], [0.1 + 0.7 + 0.2, 1e-5, 1.0 + 3.3]]}
+
+
+def test_memory_and_disk_note_the_same_ids_and_read_them_as_graph_toml_says(tmp_path: Path) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    rows = "Ann,tea,1\nBo,NULL,2\nann ,tea,3\nBO,-,4\nEve,NULL,5\nÉva  K,x,6\néva k,x,7\n"
+    (folder / "user_item.csv").write_text("user_id,item_id,stars\n" + rows)
+    (folder / "item_shop.csv").write_text("item_id,shop_id\nNULL,s\ntea,S\n")
+    for number, (toml, known) in enumerate([
+        ("", 8),
+        ('missing_ids = ["NULL", "-"]', 4),
+        ("fold_ids = true", 4),
+        ('missing_ids = ["NULL", "-"]\nfold_ids = true', 2),
+    ]):  # fmt: skip
+        (folder / "graph.toml").write_text(toml)
+        hin = npth.load(folder)
+        store = import_store(folder, tmp_path / f"store-{number}")
+        assert hin.num_nodes("user") + hin.num_nodes("shop") - 1 == known
+        assert npth.load(store).notes == hin.notes
+        assert read_in_memory(folder, tmp_path) == read_in_memory(store, tmp_path)

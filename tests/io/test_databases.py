@@ -839,3 +839,25 @@ def test_an_interrupt_ends_a_long_statement(
 def postgres_of(request: pytest.FixtureRequest) -> Server:
     server: Server = request.getfixturevalue("postgres")
     return server
+
+
+def test_ids_that_look_empty_or_differ_only_by_case_are_noted_and_can_be_settled(make: Make, tmp_path: Path) -> None:
+    source = make(
+        "create table users (id varchar(20) primary key, age integer);"
+        "insert into users values ('Ann', 1), ('bo', 2), ('NULL', 3);"
+        "create table items (id varchar(20) primary key); insert into items values ('tea'), ('Tea');"
+        "create table bought (user_id varchar(20) references users (id), item_id varchar(20) references items (id));"
+        "insert into bought values ('Ann', 'tea'), ('bo', 'Tea'), ('NULL', 'Tea'), ('NULL', 'tea');"
+    )
+    notes = npth.load(source).notes
+    assert any("user: the id 'NULL' (2 edges) looks like an empty cell; " in note for note in notes)
+    assert any("item: 1 id differs from another only by case or spaces, such as 'Tea' and 'tea'; " in n for n in notes)
+    config = tmp_path / "graph.toml"
+    config.write_text('missing_ids = ["NULL"]\nfold_ids = true\n')
+    hin = npth.load(source, config=config)
+    assert {node_type: nodes.ids.to_pylist() for node_type, nodes in hin.nodes.items()} == {
+        "user": ["ann", "bo"],
+        "item": ["tea"],
+    }
+    assert sorted(edges(hin)["user -bought-> item"]) == [("ann", "tea", 1), ("bo", "tea", 1)]
+    assert hin.notes == ()

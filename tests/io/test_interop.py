@@ -350,3 +350,92 @@ def test_graph_files_take_no_config(tmp_path: Path, shop: "nx.MultiDiGraph") -> 
     nx.write_graphml(shop, tmp_path / "shop.graphml")
     with pytest.raises(NeuPathError, match="shop.graphml describes itself and takes no graph.toml"):
         npth.load(tmp_path / "shop.graphml", config=tmp_path / "graph.toml")
+
+
+def test_ids_of_frames_that_look_empty_are_noted_and_a_graph_toml_leaves_them_out(tmp_path: Path) -> None:
+    bought = pd.DataFrame({"user": ["ann", "bob", "cem"], "item": ["tea", "nan", "nan"]})
+    config = tmp_path / "graph.toml"
+    config.write_text('missing_ids = ["nan"]')
+    triples = pd.DataFrame({"head": bought["user"], "relation": "buys", "tail": bought["item"]})
+    for source in ({("user", "item"): bought}, triples):
+        with pytest.warns(npth.SourceWarning, match=r"the id 'nan' \(2 edges\) looks like an empty cell"):
+            npth.load(source)
+        hin = npth.load(source, config=config)
+        assert [sum(matrix.nnz for matrix in hin.matrices.values()), hin.notes] == [1, ()]
+
+
+def test_tuples_with_ids_that_look_empty_are_noted_and_a_graph_toml_leaves_them_out(tmp_path: Path) -> None:
+    tuples = [("ann", "buys", "tea"), ("bob", "buys", "nan"), ("cem", "buys", "nan")]
+    with pytest.warns(npth.SourceWarning, match=r"entity: the id 'nan' \(2 edges\) looks like an empty cell"):
+        npth.load(tuples)
+    config = tmp_path / "graph.toml"
+    config.write_text('missing_ids = ["nan"]')
+    assert npth.load(tuples, config=config).nodes["entity"].ids.to_pylist() == ["ann", "tea"]
+
+
+# ---- Pivot tables --------------------------------------------------------------------------------
+SOLD = pd.DataFrame({"u": ["ann", "ann", "bob", "cem"], "m": ["tea", "cup", "tea", "pen"], "q": [2, 1, 3, 1]})
+RATED = pd.DataFrame({"u": [1, 1, 2, 3], "m": [101, 102, 101, 205], "q": [2, 1, 3, 1]})
+PIVOTS = {
+    "filled": lambda table: table.pivot_table(index="u", columns="m", values="q", fill_value=0),
+    "with blanks": lambda table: table.pivot_table(index="u", columns="m", values="q"),
+    "counts": lambda table: pd.crosstab(table["u"], table["m"]),
+    "without an index": lambda table: table.pivot_table(index="u", columns="m", values="q").reset_index(),
+    "without names": lambda table: PIVOTS["without an index"](table).rename_axis(columns=None),
+    "with columns of a level above": lambda table: table.pivot_table(index="u", columns="m", values=["q"]),
+}
+
+
+@pytest.mark.parametrize("table", [SOLD, RATED], ids=["texts", "numbers"])
+@pytest.mark.parametrize("pivot", PIVOTS)
+def test_a_pivot_table_is_refused_with_a_line_that_reads_it(pivot: str, table: pd.DataFrame) -> None:
+    with pytest.raises(NeuPathError, match="looks like a pivot table: its header holds nodes") as error:
+        npth.load({("user", "item"): PIVOTS[pivot](table)})
+    line = str(error.value).partition("with load(")[2].partition("; if ")[0]
+    hin = eval(f"load({line}", {"load": npth.load, "table": PIVOTS[pivot](table)})
+    expected = npth.load({("user", "item"): table.rename(columns={"q": "weight"})})
+    assert hin.num_nodes("item") == expected.num_nodes("item")
+    assert shape(hin) == shape(expected)
+
+
+def test_a_pivot_table_of_texts_in_an_index_without_a_name_is_refused_with_a_line_that_reads_it() -> None:
+    table = PIVOTS["filled"](SOLD).rename_axis(index=None, columns=None)
+    with pytest.raises(NeuPathError, match=r"its header holds nodes \(cup, pen, tea\)") as error:
+        npth.load({("user", "item"): table})
+    line = str(error.value).partition("with load(")[2].partition("; if ")[0]
+    users = eval(f"load({line}", {"load": npth.load, "table": table}).nodes["user"]
+    assert sorted(users.ids.to_pylist()) == ["ann", "bob", "cem"]
+
+
+def test_a_pivot_table_of_polars_is_refused_with_a_line_that_reads_it() -> None:
+    pl = pytest.importorskip("polars")
+    table = pl.DataFrame(SOLD.to_dict("list")).pivot("m", index="u", values="q")
+    with pytest.raises(NeuPathError, match="looks like a pivot table") as error:
+        npth.load({("user", "item"): table})
+    line = str(error.value).partition("with load(")[2].partition("; if ")[0]
+    assert npth.load({("user", "item"): SOLD[["u", "m"]]}).num_nodes("item") == 3
+    assert eval(f"load({line}", {"load": npth.load, "table": table}).num_nodes("item") == 3
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pd.DataFrame({"who": ["ann", "bob"], "item": [0, 1], "rows": [1, 0]}),
+        pd.DataFrame({"u": [1, 2, 2], "m": [0, 1, 0], "q": [1, 1, 2]}),
+        pd.DataFrame({"u": ["a", "b", "c"], "m": [7, 8, 9], "q": [0.5, 0.25, 2]}),
+        pd.DataFrame({"u": ["a", "b"], "v": [0, 1], "rating": [1, 0]}),
+        pd.DataFrame({"u": ["a", "a"], "v": ["x1", "x2"], "kind": ["p", "q"], "n": [1, 2]}).pivot_table(
+            index=["u", "v"], columns="kind", values="n"
+        ),
+    ],
+    ids=["named as the type", "repeated", "ids of their own", "a measure", "both ends in the index"],
+)
+def test_tables_of_edges_that_resemble_pivot_tables_are_read(table: pd.DataFrame) -> None:
+    assert sum(shape(npth.load({("user", "item"): table})).values()) > 1
+
+
+def test_columns_say_that_a_table_is_no_pivot_table() -> None:
+    table = pd.DataFrame({"u": ["ann", "bob"], "a": [0, 1], "b": [1, 0]})
+    with pytest.raises(NeuPathError, match=r'if u and a do hold ids, say so with columns = \["u", "a"\]'):
+        npth.load({("user", "item"): table})
+    assert npth.load({("user", "item"): (table, {"columns": ["u", "a"]})}).num_nodes("item") == 2

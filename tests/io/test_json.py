@@ -400,3 +400,14 @@ def test_values_cut_by_the_end_of_a_block_are_read_whole(tmp_path: Path, monkeyp
     hin = npth.load(folder)
     assert shape(hin) == shape(expected)
     assert hin.nodes["work"].attributes.equals(expected.nodes["work"].attributes)
+
+
+def test_ids_that_look_empty_are_noted_and_kept_or_changed_in_the_file(tmp_path: Path) -> None:
+    records = [{"id": f"f{row}", "actors": [{"id": "N/A" if row % 2 else f"a{row % 3}"}]} for row in range(6)]
+    (note,) = [note for note in load(tmp_path, films__jsonl=records).notes if "N/A" in note]
+    assert "the id 'N/A' (3 edges) looks like an empty cell; missing_ids = [] in graph.toml keeps it" in note
+    write(tmp_path / "g", graph__toml="missing_ids = []")
+    assert not [note for note in npth.load(tmp_path / "g").notes if "N/A" in note]
+    write(tmp_path / "g", graph__toml='missing_ids = ["N/A"]')
+    with pytest.raises(SourceError, match=r"missing_ids = \['N/A'\], which is for ids in tables and databases"):
+        npth.load(tmp_path / "g")

@@ -597,3 +597,108 @@ def test_tables_of_a_folder_are_no_parts(tmp_path: Path) -> None:
     hin = npth.load(folder)
     assert hin.nodes["movie"].name(0) == "Heat"
     assert len(hin.schema.relations) == 1
+
+
+# ---- Ids that look empty, and ids that differ only by case or spaces -------------------------------
+SOLD = "customer_id,product_id\nann,tea\nbob,NULL\ncem,NULL\nAnn,cup\nann ,(no product given)\n"
+
+
+def test_ids_that_look_empty_are_noted_with_their_edges_until_graph_toml_says_what_they_are(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", customer_product__csv=SOLD)
+    (note,) = [note for note in npth.load(folder).notes if "NULL" in note]
+    assert note.startswith("product: the ids 'NULL' (2 edges), '(no product given)' (1 edge) look like empty cells; ")
+    listed = '["NULL", "(no product given)"]'
+    assert f"missing_ids = {listed} in graph.toml leaves out their rows, and missing_ids = [] keeps them" in note
+    write(folder, graph__toml="missing_ids = []")
+    assert not [note for note in npth.load(folder).notes if "NULL" in note]
+    write(folder, graph__toml=f"missing_ids = {listed}\nfold_ids = false")
+    hin = npth.load(folder)
+    assert (hin.notes, hin.nodes["customer"].ids.to_pylist(), shape(hin)) == (
+        (),
+        ["ann", "Ann"],
+        {"customer -customer_product-> product": 2},
+    )
+
+
+def test_ids_that_differ_only_by_case_or_spaces_are_noted_once_per_type_and_can_be_made_one(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", customer_product__csv=SOLD, graph__toml="missing_ids = []")
+    (note,) = npth.load(folder).notes
+    assert note.startswith("customer: 2 ids differ from others only by case or spaces, such as 'ann' and 'Ann'; ")
+    assert "fold_ids = true in graph.toml makes them one, and fold_ids = false keeps them apart" in note
+    write(folder, graph__toml="missing_ids = []\nfold_ids = false")
+    hin = npth.load(folder)
+    assert (hin.notes, hin.num_nodes("customer")) == ((), 5)
+    write(folder, graph__toml="missing_ids = []\nfold_ids = true")
+    hin = npth.load(folder)
+    assert (hin.notes, hin.nodes["customer"].ids.to_pylist()) == ((), ["ann", "bob", "cem"])
+
+
+def test_nodes_whose_ids_are_made_one_are_the_first_of_them(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g",
+        customers__csv="customer_id,name,age\nAnn  Lee,Ann,31\nann lee,Anna,32\nBo,Bo,\nNULL,None,\n",
+        customer_product__csv="customer_id,product_id,day\n ANN LEE,tea,2020-01-01\nbo,NULL,\nbo,tea,2020-01-03\n",
+        graph__toml='missing_ids = ["NULL"]\nfold_ids = true',
+    )
+    hin = npth.load(folder)
+    customers = hin.nodes["customer"]
+    assert (customers.ids.to_pylist(), customers.names) == (["ann lee", "bo"], pa.array(["Ann", "Bo"]))
+    assert customers.attributes["age"].to_pylist() == [31, None]
+    (edges,) = hin.edge_tables.values()
+    assert [str(day) for day in edges.attributes["day"].to_pylist()] == ["2020-01-01", "2020-01-03"]
+
+
+def test_an_error_below_a_row_without_an_id_names_its_own_line(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g",
+        customer_product__csv="customer_id,product_id,weight\nann,NULL,1\nbo,tea,1\nbo,cup,-1\n",
+        graph__toml='missing_ids = ["NULL"]',
+    )
+    with pytest.raises(NeuPathError, match=r"customer_product.csv, line 4: weight '-1' is not allowed"):
+        npth.load(folder)
+
+
+def test_numbers_and_lower_case_ids_give_no_note(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", customer_product__csv="customer_id,product_id\n1,tea\n2,cup\n")
+    assert npth.load(folder).notes == ()
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_pivot_table_beside_the_nodes_of_its_header_is_refused_with_what_reads_it(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    folder = write(tmp_path / "g", items__csv="item_id,price\ntea,2\ncup,3\npen,1\n", users__csv="user_id\nann\nbob\n")
+    table = pandas.DataFrame({"u": ["ann", "bob"], "tea": [2, 0], "cup": [1, 0], "pen": [0, 4]})
+    getattr(table, f"to_{suffix}")(folder / f"user_item.{suffix}", index=False)
+    with pytest.raises(NeuPathError, match=r"its header holds nodes \(tea, cup, pen\), and the cells below") as error:
+        npth.load(folder)
+    line = str(error.value).partition("with ")[2].partition(", and in graph.toml")[0]
+    monkeypatch.chdir(folder)
+    eval(line, {"pandas": pandas})
+    (folder / f"user_item.{suffix}").unlink()
+    assert shape(npth.load(folder)) == {"user -user_item_edges-> item": 3}
+
+
+def test_a_pivot_table_of_numbers_is_called_a_matrix(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", user_item__csv="u,101,102,205\n1,2,1,0\n2,3,0,0\n3,0,0,1\n")
+    for source in (folder, folder / "user_item.csv"):
+        with pytest.raises(NeuPathError, match="looks like a matrix, whose columns are nodes"):
+            npth.load(source)
+
+
+def test_attributes_that_are_ids_of_another_type_are_noted_until_graph_toml_says_so(tmp_path: Path) -> None:
+    folder = write(
+        tmp_path / "g", items__csv="item_id,price\ntea,2\ncup,3\n", users__csv="user_id,tea,cup\nann,2,1\nbob,0,3\n",
+        user_item__csv="user_id,item_id\nann,tea\nbob,cup\n",
+    )  # fmt: skip
+    (note,) = npth.load(folder).notes
+    assert note.startswith("users.csv: tea, cup were read as attributes of user, and they are ids of item; ")
+    write(folder, graph__toml='[nodes.user]\nfile = "users.csv"\nattributes = ["tea", "cup"]')
+    assert npth.load(folder).notes == ()
+
+
+def test_a_pivot_table_of_marks_is_no_wide_table(tmp_path: Path) -> None:
+    folder = write(tmp_path / "g", bought__csv="customer,cup,lamp,tea\nann,x,,x\nbob,,x,x\ncem,x,x,\n")
+    with pytest.raises(NeuPathError, match="looks like a matrix, whose columns are nodes"):
+        npth.load(folder / "bought.csv")

@@ -497,3 +497,9 @@ def test_formats_read_what_strptime_reads(form: str, text: str) -> None:
     except ValueError:
         expected = None
     assert value == (expected.date() if isinstance(expected, datetime) and "%H" not in form else expected)
+
+
+def test_an_amount_is_not_sought_by_its_number_in_silence_where_cells_are_blank(tmp_path: Path) -> None:
+    hin = npth.load(write_items(tmp_path / "t", ["9,99 €", "", "40,00 €", "", ""]))
+    with pytest.raises(QueryError, match="'9.99' cannot be compared with text by =; its values, such as '9,99 €'"):
+        met_by_edges(hin, "mark = 9.99")

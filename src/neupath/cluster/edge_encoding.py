@@ -14,14 +14,14 @@ import numpy as np
 import pyarrow as pa
 from scipy.sparse import coo_array
 
-from neupath.cluster.id_encoding import Chunk, Counts, Stretch, dictionary_of, read_numbers
+from neupath.cluster.id_encoding import Chunk, Counts, Stretch, dictionary_of, ids_of_nodes, read_numbers
 from neupath.cluster.tiles import Array, Cut, Tiles, cut_evenly, read_arrays, write_arrays
 from neupath.cluster.workers import Workers
 from neupath.errors import GraphError
 from neupath.graph.hin import Duplicates, Floats, check_sums, first_of_each, freeze, summed_in_order
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
-from neupath.io.sources import empty_end, missing_ids, to_weights, unknown_end
+from neupath.io.sources import empty_end, missing_ids, similar_id, to_weights, unknown_end
 from neupath.io.tables import TableFile
 
 _BINS = 1 << 14  # the number of bins of consecutive nodes in which edges are counted; strips are cut between bins
@@ -149,8 +149,9 @@ def _raise_first(edges: EdgeChunks, faults: Sequence[tuple[EdgeChunk, Fault]]) -
                 place = edges.file.place(own[0][0].chunk.first + own[0][1].row)
                 if kind == _EMPTY:
                     raise empty_end(place, node_type)
-                count = sum(fault.count for _, fault in own)
-                raise unknown_end(place, node_type, own[0][1].value, count)
+                count, value = sum(fault.count for _, fault in own), own[0][1].value
+                similar = (similar_id(value, ids) for ids in ids_of_nodes(end.folder))
+                raise unknown_end(place, node_type, value, count, similar=next(filter(None, similar), None))
     chunk, fault = faults[0]
     weights = chunk.chunk.read([fault.column])[fault.column].combine_chunks()
     to_weights(weights, lambda row: edges.file.place(chunk.chunk.first + row))

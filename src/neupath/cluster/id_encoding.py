@@ -8,7 +8,7 @@
 A chunk lists an id once, however many edges name it, so a hub is no more work than any other id.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import file_digest
 from pathlib import Path
@@ -313,6 +313,11 @@ def read_numbers(folder: Path, chunk: int, stretches: Sequence[Stretch], num_ids
             codes = read_batch(_file(folder, "split", chunk), bucket)["code"].to_numpy()
             numbers[codes] = read_arrays(_file(folder, "numbers", bucket), first, last)[0]
     return numbers
+
+
+def ids_of_nodes(folder: Path) -> Iterator[pa.Array]:
+    """Yield the ids of the nodes that were numbered into a folder, file by file."""
+    yield from (read_batch(path, 0)["id"] for path in sorted(folder.glob("ids-*")))
 
 
 def _is_first(codes: Rows) -> NDArray[np.bool_]:

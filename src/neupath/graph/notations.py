@@ -429,7 +429,7 @@ def are_amounts(texts: Any) -> bool:
     >>> are_amounts(pa.array(["$9.99", "1.200,00 EUR"])), are_amounts(pa.array(["Desk 2"]))
     (True, False)
     """
-    plain = pc.utf8_trim_whitespace(texts.cast(pa.string()))
+    plain = pc.drop_null(pc.utf8_trim_whitespace(texts.cast(pa.string())))
     values = plain.filter(
         pc.fill_null(pc.invert(pc.is_in(pc.utf8_lower(plain), value_set=pa.array(EMPTY_WORDS))), False)
     )

@@ -5,6 +5,7 @@ This is the first of three readers (see `io.sources`), for graphs that fit into 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -30,9 +31,14 @@ from neupath.io.sources import (
     empty_cell,
     empty_end,
     empty_id,
+    empty_looking,
+    find_twins,
     missing_ids,
+    note_empty_ids,
+    note_twins,
     place_in_files,
     repeated_id,
+    similar_id,
     to_weights,
     unknown_end,
 )
@@ -51,17 +57,34 @@ def read_tables(source: TableSource) -> HIN:
 
 
 def _read_nodes(node: NodeSource, notes: list[str]) -> "NodeTable":
-    selection, rows = node.selection, node.selection.read()
+    rows, place = _read_distinct(node.selection)
     ids, names = rows.columns["id"], rows.columns.get("name")
-    attributes = _typed_attributes(selection, rows.attributes, notes)
-    return NodeTable(node.node_type, ids, selection.place, names, attributes, selection.table.typed)
+    attributes = _typed_attributes(node.selection, rows.attributes, place, notes)
+    return NodeTable(node.node_type, ids, place, names, attributes, node.selection.table.typed)
 
 
-def _typed_attributes(nodes: Selection, attributes: pa.Table, notes: list[str]) -> pa.Table:
+def _typed_attributes(nodes: Selection, attributes: pa.Table, place: Place, notes: list[str]) -> pa.Table:
     """Return the attributes of nodes as they are kept; append notes on them."""
     kinds = {name: attributes.schema.field(name).type for name in attributes.column_names}
     notes += note_texts(nodes, kinds, lambda column: [attributes[column]])
-    return read_node_attributes(attributes, nodes.kinds, nodes.place, typed=nodes.table.typed)
+    return read_node_attributes(attributes, nodes.kinds, place, typed=nodes.table.typed)
+
+
+def _read_distinct(nodes: Selection) -> tuple[SelectedRows, Place]:
+    """Read nodes; of those whose ids graph.toml makes one, the first is read."""
+    rows, place = nodes.read(), nodes.place
+    if not nodes.fold_ids:
+        return rows, place
+    first = first_rows(rows.columns["id"])
+    columns = {role: column.take(pa.array(first)) for role, column in rows.columns.items()}
+    attributes = rows.attributes.take(pa.array(first)) if rows.attributes.num_columns else rows.attributes
+    return SelectedRows(columns, attributes), lambda row: place(int(first[row]))
+
+
+def first_rows(ids: pa.Array) -> Rows:
+    """Return the rows in which an id stands first."""
+    codes = pc.fill_null(ids.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
+    return np.sort(np.unique(codes, return_index=True)[1]).astype(np.int64)
 
 
 def _read_edges(edge: EdgeSource) -> "EdgeTable":
@@ -89,12 +112,12 @@ def _read_triples(source: TripleTables) -> HIN:
     if source.nodes is None:
         ids = distinct_ids([edges.sources, edges.targets])
         return assemble_typed(TypedTable(ids, pa.repeat(source.node_type, len(ids)), place), edges, source.options)
-    rows = source.nodes.read()
+    rows, place_of_node = _read_distinct(source.nodes)
     types = rows.columns.get("type", pa.repeat(source.node_type, len(rows)))
     types = _plain_labels(types, source.labels)
     notes = list(source.options.notes)
-    attributes = _typed_attributes(source.nodes, rows.attributes, notes)
-    nodes = TypedTable(rows.columns["id"], types, source.nodes.place, rows.columns.get("name"), attributes)
+    attributes = _typed_attributes(source.nodes, rows.attributes, place_of_node, notes)
+    nodes = TypedTable(rows.columns["id"], types, place_of_node, rows.columns.get("name"), attributes)
     return assemble_typed(nodes, edges, replace(source.options, notes=notes))
 
 
@@ -107,7 +130,7 @@ def _read_spaces(source: TripleTables) -> HIN:
     types = [_or_constant(rows, "type", each.spaces.get("id") or singular(each.table.name)) for each, rows in nodes]
     names = [rows.columns.get("name", pa.nulls(len(rows), pa.string())) for _, rows in nodes]
     notes = list(source.options.notes)
-    own = [_without_types(_typed_attributes(each, rows.attributes, notes)) for each, rows in nodes]
+    own = [_without_types(_typed_attributes(each, rows.attributes, each.place, notes)) for each, rows in nodes]
     attributes = pa.concat_tables(own, promote_options="permissive")
     keys = _join([_in_space(each, rows, "id") for each, rows in nodes])
     _refuse_repeats(keys, place)
@@ -398,15 +421,31 @@ def _find_rows(ids: pa.Array, table: pa.Array, node_type: str, place: Place, whe
     rows = pc.index_in(keys, value_set=table_keys)
     if rows.null_count:
         first = int(np.flatnonzero(pc.is_null(rows).to_numpy(zero_copy_only=False))[0])
-        raise unknown_end(place(first), node_type, ids[first].as_py(), rows.null_count, where)
+        value = ids[first].as_py()
+        raise unknown_end(place(first), node_type, value, rows.null_count, where, similar_id(value, table))
     numbers: Rows = rows.to_numpy(zero_copy_only=False).astype(np.int64)
     return numbers
 
 
-def _build(nodes: Iterable[Nodes], edges: Iterable[Edges], options: ReadOptions) -> HIN:
-    return HIN.build(
-        nodes, edges, duplicates=options.duplicates, abbreviations=options.abbreviations, notes=options.notes
-    )
+def _build(nodes: Sequence[Nodes], edges: Sequence[Edges], options: ReadOptions) -> HIN:
+    notes = [*options.notes, *chain.from_iterable(_note_ids(each, edges, options) for each in nodes)]
+    return HIN.build(nodes, edges, duplicates=options.duplicates, abbreviations=options.abbreviations, notes=notes)
+
+
+def _note_ids(nodes: Nodes, edges: Sequence[Edges], options: ReadOptions) -> list[str]:
+    """Note the ids of a type that look empty, and those that differ from others only by case or spaces."""
+    ends = [
+        rows
+        for each in edges
+        for end, rows in ((each.relation.source, each.sources), (each.relation.target, each.targets))
+        if end == nodes.node_type
+    ]
+    counts = {}
+    for row in empty_looking(nodes.ids).tolist() if options.missing_ids is None else ():
+        counts[nodes.ids[row].as_py()] = sum(int(np.count_nonzero(np.asarray(rows) == row)) for rows in ends)
+    count, pair = find_twins(nodes.ids) if options.fold_ids is None else (0, ())
+    twins = [nodes.ids[int(row)].as_py() for row in pair]
+    return [*note_empty_ids(nodes.node_type, counts, options), *note_twins(nodes.node_type, count, twins, options)]
 
 
 # ---- One table of all nodes and one of all edges -------------------------------------------------

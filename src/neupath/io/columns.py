@@ -500,12 +500,78 @@ def holds_fractions(table: Table, column: str) -> bool:
 def looks_like_matrix(table: Table) -> bool:
     """Whether the header of a table names nodes: those of its first column, or numbers follow texts without a title."""
     first, *others = table.columns
-    if not table.has_header or len(others) < 2:
+    if len(others) < 2:
         return False
+    if not table.has_header:  # numbers above others, such as u,101,102 above 1,2,0
+        corner, *rows = table.sample[first] or [""]
+        above = [table.sample[column][0] for column in others] if rows else []
+        return (
+            not is_number(corner)
+            and bool(above)
+            and all(map(is_number, [*above, *rows]))
+            and len({*above}) == len(above)
+        )
     if 2 * len(set(others) & {*table.sample[first]}) >= len(others):
         return True
     cells = [cell.replace(",", ".") for column in others for cell in table.sample[column] if cell]
-    return not first.strip() and all(map(is_number, cells)) and not any(map(is_number, table.sample[first]))
+    if not all(map(is_number, cells)):
+        return holds_marks(table, others) and is_unique(table, first)
+    if not first.strip():
+        return not any(map(is_number, table.sample[first]))
+    words = [column for column in others if is_key(column) or is_measure(column)]
+    return not words and is_unique(table, first) and len(table.sample[first]) > 1
+
+
+_MARKS = {"x", "yes", "no", "y", "n", "true", "false", "✓", "✔"}
+
+
+def crosstab_columns(table: Table, source: str, target: str, types: tuple[str, str], ids: Collection[str]) -> list[str]:
+    """Return the columns of a pivot table whose names are nodes, where `target` is one of them and was read as an end.
+
+    Parameters
+    ----------
+    table
+        A table that is read as edges.
+    source, target
+        The columns of its ends.
+    types
+        The types of its ends.
+    ids
+        Ids of nodes that other tables hold.
+
+    """
+    word = entity(target)
+    if find_ends(table) is not None or is_key(target) or (word and any(are_alike(word, each) for each in types)):
+        return []
+    others = [
+        column for column in table.columns if column not in table.index and (column != source or "" in table.index)
+    ]
+    if table.header_holds:
+        return others if target in others else []
+    if any(is_measure(column) for column in others) or not table.has_header or len(others) < 2:
+        return []
+    cells = {column: table.sample[column] for column in others}
+    if not all(
+        is_number(cell.replace(",", ".")) or cell.lower() in _MARKS for own in cells.values() for cell in own if cell
+    ):
+        return []
+    if 2 * len(set(others) & {*ids, *table.sample[source]}) >= len(others) or all(map(is_number, others)):
+        return others
+    elsewhere = {cell for column in others if column != target for cell in cells[column]}
+    blank = any(
+        not cell or cell.lower() in _MARKS or not float(cell.replace(",", "."))
+        for own in cells.values()
+        for cell in own
+    )
+    shared = 2 * sum(cell in elsewhere for cell in cells[target]) >= len(cells[target])
+    rows = "" in table.index or is_unique(table, source)
+    return others if rows and (blank or shared) and len(cells[target]) > 1 else []
+
+
+def holds_marks(table: Table, columns: Sequence[str]) -> bool:
+    """Whether all first values of some columns only tick a box, as x and yes do."""
+    cells = {cell.lower() for column in columns for cell in table.sample[column] if cell}
+    return bool(cells) and cells <= _MARKS
 
 
 def is_constant(table: Table, column: str) -> bool:

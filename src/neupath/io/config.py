@@ -100,6 +100,8 @@ class Config:
     undirected: list[str] = field(default_factory=list)
     ignore: list[str] = field(default_factory=list)
     abbreviations: Mapping[str, str] = field(default_factory=dict)
+    missing_ids: list[str] | None = None
+    fold_ids: bool | None = None
     nodes: Mapping[str, NodesConfig] = field(default_factory=dict)
     edges: list[EdgesConfig] = field(default_factory=list)
     pair: PairConfig | None = None

@@ -19,14 +19,14 @@ from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Duplicates
 from neupath.graph.metapath import Relation
 from neupath.graph.notations import toml_key
-from neupath.io.assembly import EdgeTable, NodeTable, RawAttributes, assemble
+from neupath.io.assembly import EdgeTable, NodeTable, RawAttributes, assemble, first_rows
 from neupath.io.columns import are_alike, entity, is_own_role, singular, singulars, split_words
 from neupath.io.config import Config
 from neupath.io.database_drivers import Database, DatabaseTable, ForeignKey, open_database
 from neupath.io.detection import options_of, usual_name
 from neupath.io.edge_columns import attributes_in_memory, checked_kind
 from neupath.io.export import quoted
-from neupath.io.sources import Place, Selection, unknown_end
+from neupath.io.sources import Place, ReadOptions, Selection, clean_ids, unknown_end
 from neupath.io.tables import ArrowTable
 
 
@@ -537,11 +537,12 @@ def _assemble(
     plan: GraphPlan, rows: Mapping[str, pa.Table], title: str, settings: Config, duplicates: Duplicates | None
 ) -> HIN:
     """Build the graph. Nodes are in order of their ids, since the rows of a database have no order."""
-    ordered = dict(rows)
+    options = options_of(settings, duplicates)
+    ordered = _with_clean_ids(plan, rows, options)
     nodes = []
     notes = list(plan.notes)
     for node in plan.nodes:
-        table = ordered[node.table] = _in_order(rows[node.table], node.key)
+        table = ordered[node.table] = _in_order(ordered[node.table], node.key)
         ids = _ids(table, node.key)
         names = None if node.name is None else _as_text(table[node.name].combine_chunks())
         place = _place(title, node.table, table, node.key)
@@ -552,7 +553,6 @@ def _assemble(
         notes += more
         nodes.append(NodeTable(node.node_type, ids, place, names, known, typed=True))
     keys = {node.node_type: (ordered[node.table], node.key) for node in plan.nodes}
-    options = options_of(settings, duplicates)
     options.check_names([edge.relation.name for edge in plan.edges])
     edges = [
         _edge_table(edge, ordered[edge.table], keys, title, edge.relation.name in options.undirected)
@@ -560,6 +560,31 @@ def _assemble(
         if not options.take or edge.relation.name in options.take
     ]
     return assemble(nodes, edges, replace(options, notes=notes))
+
+
+def _with_clean_ids(plan: GraphPlan, rows: Mapping[str, pa.Table], options: ReadOptions) -> dict[str, pa.Table]:
+    """Return the rows with their ids as graph.toml says: without those that mean none, and in one spelling."""
+    if not (options.missing_ids or options.fold_ids):
+        return dict(rows)
+    tables = dict(rows)
+    columns = {(node.table, column) for node in plan.nodes for column in node.key}
+    of_type = {node.node_type: node.table for node in plan.nodes}
+    for edge in plan.edges:
+        for end in (edge.source, edge.target):
+            columns |= {(edge.table, column) for column in end.columns}
+            columns |= {(of_type[end.node_type], column) for column in end.referred or ()}
+    for name, column in columns:
+        ids = clean_ids(
+            _as_id(tables[name][column].combine_chunks()), options.missing_ids or (), bool(options.fold_ids)
+        )
+        tables[name] = tables[name].set_column(tables[name].column_names.index(column), column, ids)
+    for node in plan.nodes:
+        ids = _ids(tables[node.table], node.key)
+        kept = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))
+        if options.fold_ids:
+            kept = np.intersect1d(kept, first_rows(ids))
+        tables[node.table] = tables[node.table].take(pa.array(kept))
+    return tables
 
 
 def _edge_table(

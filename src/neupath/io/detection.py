@@ -28,6 +28,7 @@ from neupath.io.columns import (
     Ends,
     are_alike,
     are_copies,
+    crosstab_columns,
     end_columns,
     end_entities,
     entity,
@@ -37,6 +38,7 @@ from neupath.io.columns import (
     has_prefixed_ids,
     holds_categories,
     holds_fractions,
+    holds_marks,
     holds_measures,
     is_constant,
     is_id,
@@ -183,9 +185,32 @@ def _recognise_noted(
     given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None
 ) -> TableSource:
     source = _recognise(given, settings, options, duplicates)
+    if isinstance(source, RelationTables):
+        source = _without_crosstabs(source, given, settings)
     tables = list({id(table): table for table in source.tables}.values())
     notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables)]
-    return replace(source, options=replace(source.options, notes=notes))
+    return _with_clean_ids(replace(source, options=replace(source.options, notes=notes)))
+
+
+def _with_clean_ids(source: TableSource) -> TableSource:
+    """Let all selections read ids as graph.toml says: without those that mean none, and in one spelling."""
+    options = source.options
+    if not (options.missing_ids or options.fold_ids):
+        return source
+
+    def clean(selection: Selection) -> Selection:
+        return replace(selection, missing_ids=options.missing_ids or (), fold_ids=bool(options.fold_ids))
+
+    if isinstance(source, RelationTables):
+        nodes = [replace(node, selection=clean(node.selection)) for node in source.nodes]
+        edges = [replace(edge, selection=clean(edge.selection)) for edge in source.edges]
+        return replace(source, nodes=nodes, edges=edges)
+    return replace(
+        source,
+        nodes=source.nodes and clean(source.nodes),
+        edges=[clean(edges) for edges in source.edges],
+        node_tables=[clean(nodes) for nodes in source.node_tables],
+    )
 
 
 def _recognise(given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None) -> TableSource:
@@ -226,6 +251,8 @@ def options_of(settings: Config, duplicates: Duplicates | None) -> ReadOptions:
         take=settings.take,
         undirected=settings.undirected,
         abbreviations=settings.abbreviations,
+        missing_ids=settings.missing_ids,
+        fold_ids=settings.fold_ids,
     )
 
 
@@ -983,7 +1010,12 @@ def _as_wide(
         return None
     columns = [column for column in others if _is_entity(table, column)]
     texts = [column for column in others if not (table.has_numbers(column) or holds_fractions(table, column))]
-    if len(columns) < 2 or columns != texts or any(_share_ids(table, (first, column)) for column in columns):
+    if (
+        len(columns) < 2
+        or columns != texts
+        or holds_marks(table, columns)
+        or any(_share_ids(table, (first, column)) for column in columns)
+    ):
         return None
     relations = [
         RelationTable(
@@ -1599,12 +1631,73 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
         else "give a file such as movie_actor.csv whose first two columns are ids, or name two columns of any file"
     )
     if tables and looks_like_matrix(tables[0]):
-        return SourceError(
-            f"{what}:{seen} it looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' "
-            f'stack does (see "A matrix" in docs/your-data.md)'
-        )
+        return SourceError(f"{what}:{seen} it {_LIKE_MATRIX}")
     message = f"{what}:{seen}{why} {possible} in graph.toml (‹config›)"
     return _UnplannedError(message, plans, ", which `neupath init` writes")
+
+
+def _without_crosstabs(source: RelationTables, given: Tables, settings: Config) -> RelationTables:
+    """Raise if the header of a table of edges holds nodes; note the node tables whose header does."""
+    chosen = [(given.find(entry.file), entry.columns) for entry in settings.edges if entry.columns]
+    ids = {node.node_type: set(node.selection.table.sample[node.selection.columns["id"]]) for node in source.nodes}
+    every = set().union(*ids.values())
+    for edge in source.edges:
+        table, columns, relation = edge.selection.table, edge.selection.columns, edge.relation
+        ends = (columns["source"], columns["target"])
+        if edge.selection.split or edge.selection.optional or any(t is table and set(c) == {*ends} for t, c in chosen):
+            continue
+        if not table.has_header and looks_like_matrix(table):
+            raise SourceError(f"{table.title} {_LIKE_MATRIX}")
+        held = crosstab_columns(table, *ends, (relation.source, relation.target), every)
+        if held:
+            raise _crosstab(table, held, ends, relation)
+    notes = list(source.options.notes)
+    described = {given.find(entry.file) for entry in settings.nodes.values() if entry.attributes is not None}
+    for node in source.nodes:
+        table, names = node.selection.table, node.selection.attributes
+        other = next((t for t, own in ids.items() if t != node.node_type and len(own & {*names}) > 1), None)
+        if other is not None and table not in described and 2 * len(ids[other] & {*names}) >= len(names):
+            notes.append(
+                f"{table.label}: {listed(names, 4)} were read as attributes of {node.node_type}, and they are ids of "
+                f"{other}; a table with a row for each edge would join them, and attributes = [{quoted(names[0])}, …] "
+                f"under [nodes.{node.node_type}] in graph.toml says that they are meant so"
+            )
+    return replace(source, options=replace(source.options, notes=notes))
+
+
+_LIKE_MATRIX = (
+    "looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' stack does (see "
+    '"A matrix" in docs/your-data.md)'
+)
+
+
+def _crosstab(table: Table, held: Sequence[str], ends: tuple[str, str], relation: Relation) -> SourceError:
+    """Return the error of a table whose header holds nodes, with the line of pandas that writes a row for each edge."""
+    id_columns = [name for name in table.index if name] or [column for column in table.columns if column not in held]
+    target = table.header_holds if table.header_holds.isidentifier() else relation.target
+    target = target if target not in id_columns else f"{target}_id"
+    numbers = all(map(table.has_numbers, held))
+    cells = list(dict.fromkeys(cell for column in held for cell in table.sample[column] if cell))
+    rows = table.in_python or f"pandas.{'read_parquet' if table.typed else 'read_csv'}({quoted(table.label)})"
+    if not id_columns:
+        id_columns = [relation.source if relation.source != target else f"{relation.source}_id"]
+        rows = f"{rows}.rename_axis({quoted(id_columns[0])}).reset_index()"
+    first = quoted(id_columns[0]) if len(id_columns) == 1 else f"[{', '.join(map(quoted, id_columns))}]"
+    keep = '.query("weight > 0")' if numbers else ".dropna()"
+    weight = "weight" if numbers else "cell"
+    line = f"{rows}.melt({first}, var_name={quoted(target)}, value_name={quoted(weight)}){keep}"
+    used = f'load({{("{relation.source}", "{relation.target}"): {line}}})'
+    if not table.in_python:
+        out = quoted(f"{relation.source}_{relation.target}_edges.csv")
+        used = (
+            f"{line}.to_csv({out}, index=False), and in graph.toml under [[edges]] file = {out} and columns = "
+            f"[{quoted(id_columns[0])}, {quoted(target)}]"
+        )
+    return SourceError(
+        f"{table.title} looks like a pivot table: its header holds nodes ({listed(held, 4)}), and the cells below them "
+        f"({listed(cells, 4)}) would be read as {relation.target} ids; write a row for each edge, with {used}; if "
+        f"{ends[0]} and {ends[1]} do hold ids, say so with columns = [{quoted(ends[0])}, {quoted(ends[1])}]"
+    )
 
 
 def _seen(table: Table) -> str:

@@ -163,6 +163,7 @@ def from_triples(
     types: Mapping[str, str] | None = None,
     *,
     node_type: str | None = None,
+    config: Config | None = None,
     duplicates: Duplicates | None = None,
 ) -> HIN:
     """Make a graph from a table of triples.
@@ -177,6 +178,8 @@ def from_triples(
         An entity -> its type.
     node_type
         The type of all other entities: by default the type before `::` if all ids are like Gene::2157, or else entity.
+    config
+        A graph.toml, as `load` takes it, with keys of the top level.
     duplicates
         What parallel edges mean, as in `load`.
 
@@ -191,7 +194,7 @@ def from_triples(
         raise GraphError(f"a table of triples needs three columns, but this one has only {listed(table.columns)}")
     named = find_ends(table)
     columns = None if named is not None and named.relation is not None else table.columns[:3]
-    settings = Config(triples=TriplesConfig(columns=columns, type=node_type))
+    settings = replace(config or Config(), triples=TriplesConfig(columns=columns, type=node_type))
     given = Tables([table], lambda _: table, table.title, in_files=False)
     source = recognise(given, settings, options_of(settings, duplicates))
     if types is None or not isinstance(source, TripleTables):
@@ -206,7 +209,7 @@ def from_triples(
     return read_tables(replace(source, nodes=typed, edges=[plain], prefixed=False))
 
 
-def from_tuples(tuples: Sequence[Any], *, duplicates: Duplicates | None = None) -> HIN:
+def from_tuples(tuples: Sequence[Any], *, config: Config | None = None, duplicates: Duplicates | None = None) -> HIN:
     """Make a graph from (head, relation, tail) tuples; raise if they may be edges of another kind."""
     table = _named_table(_tuples_table(tuples, ("head", "relation", "tail")), "", "the list")
     relations = {value for _, value, *_ in tuples}
@@ -218,13 +221,23 @@ def from_tuples(tuples: Sequence[Any], *, duplicates: Duplicates | None = None) 
             f"{tuples[0]!r}; give the edges of one relation under its types, such as "
             f'{{("user", "item"): [("ann", "soap")]}}'
         )
-    return from_triples(table.read(table.columns, {}), duplicates=duplicates)
+    return from_triples(table.read(table.columns, {}), config=config, duplicates=duplicates)
 
 
 def _named_table(content: Any, name: str, title: str) -> ArrowTable:
     if isinstance(content, list):
         content = _tuples_table(content, ("source", "target", "weight"))
     table = ArrowTable(_to_arrow(content), name, title)
+    table.in_python = "table"
+    library = type(content).__module__.split(".")[0]
+    if library == "pandas":
+        named = [str(name) for name in content.index.names if name is not None]
+        table.index = named or ([""] if content.index.dtype.kind not in "iu" else [])
+        table.header_holds = ", ".join(str(name) for name in content.columns.names if name is not None)
+        table.in_python = "table.droplevel(0, axis=1)" if content.columns.nlevels > 1 else "table"
+        table.in_python += ".reset_index()" if named else ""
+    elif library in ("polars", "pyarrow"):
+        table.in_python = "table.to_pandas()"
     if not table.columns:
         raise GraphError(f"{title} has no columns; it needs at least the ids")
     return table

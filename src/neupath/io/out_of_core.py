@@ -43,6 +43,7 @@ from neupath.io.sources import (
     INTEGERS,
     EdgeSource,
     Place,
+    ReadOptions,
     RelationTables,
     SelectedRows,
     Selection,
@@ -51,8 +52,12 @@ from neupath.io.sources import (
     empty_cell,
     empty_end,
     empty_id,
+    empty_looking,
+    note_empty_ids,
+    note_twins,
     place_in_files,
     repeated_id,
+    similar_id,
     to_weights,
     unknown_end,
 )
@@ -120,6 +125,8 @@ def _can_stream(source: TableSource) -> bool:
     They do not if attributes of Parquet have dictionaries, which differ from batch to batch, or if types and relations
     are numbers, or if types have to be worked out from ids or cells.
     """
+    if source.options.fold_ids:
+        return False
     if isinstance(source, RelationTables):
         return not any(_has_dictionary(node.selection) for node in source.nodes)
     nodes = [source.nodes] if source.nodes is not None else []
@@ -155,6 +162,7 @@ def _stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) 
         if options.duplicates == "error":
             _refuse_parallel(staging, keyed, type_named)
         writer.write_edges(number, _merged(staging, keyed, options.duplicates))
+    staging.notes += [note for each in types for note in _note_ids(staging, each, edges, options)]
     described = {}
     for number, keyed in enumerate(edges):
         attributes = keyed.attributes
@@ -484,7 +492,8 @@ def join_ids(
         ((row, count),) = staging.run(f"SELECT min(row), count(*) FROM {name} WHERE {column} IS NULL")
         if count:
             ((value,),) = staging.run(f"SELECT {column} FROM {edges.name} WHERE rowid = ?", row)
-            raise unknown_end(edges.place(row), end.node_type, value, count, terms.nodes_called)
+            similar = _similar_id(staging, end, value)
+            raise unknown_end(edges.place(row), end.node_type, value, count, terms.nodes_called, similar)
     if edges.weight_error is not None:
         raise edges.weight_error
     staging.run(f"DROP TABLE {edges.name}")
@@ -910,6 +919,46 @@ def _refuse_parallel(staging: Staging, edges: KeyedEdges, types: Mapping[str, St
         first = _id_of(staging, types[edges.relation.source], source)
         second = _id_of(staging, types[edges.relation.target], target)
         raise repeated_edge(edges.relation, first, second, before + 1)
+
+
+def _similar_id(staging: Staging, nodes: StagedType, value: object) -> str | None:
+    """Return the first id of a type that is a value but for case or spaces."""
+    ids = fetch(staging.connection, f"SELECT CAST(id AS VARCHAR) AS id FROM {nodes.query} ORDER BY key")
+    return next(filter(None, (similar_id(value, batch.column(0)) for batch in ids)), None)
+
+
+_FOLDED = r"trim(regexp_replace(lower(id), '[\s\x{a0}\x{2000}-\x{200b}\x{202f}\x{3000}\x{feff}]+', ' ', 'g'))"
+
+
+def _note_ids(staging: Staging, nodes: StagedType, edges: Sequence[KeyedEdges], options: ReadOptions) -> list[str]:
+    """Note the ids of a type that look empty, and those that differ from others only by case or spaces."""
+    if nodes.integers or not pa.types.is_string(nodes.kind):
+        return []
+    found: dict[str, int] = {}
+    counts, count, pair = {}, 0, []
+    if options.missing_ids is None:
+        for batch in fetch(staging.connection, f"SELECT id, key FROM {nodes.query} ORDER BY key"):
+            rows = pa.array(empty_looking(batch.column(0)))
+            found |= dict(zip(*(batch.column(at).take(rows).to_pylist() for at in (0, 1)), strict=True))
+    for name, key in found.items():
+        ends = [(each, end) for each in edges for end in ("source", "target") if _is_end(nodes, each, end)]
+        queries = [f"SELECT count(*) FROM {each.query} WHERE {end} = ?" for each, end in ends]
+        counts[name] = sum(staging.run(query, key)[0][0] for query in queries)
+    if options.fold_ids is None:
+        folded = f"SELECT {_FOLDED} AS folded, count(*) AS ids, min(key) AS first FROM {nodes.query} GROUP BY ALL"
+        ((count, first),) = staging.run(f"SELECT sum(ids - 1), min(first) FROM ({folded}) WHERE ids > 1")
+        if count:
+            same = f"SELECT {_FOLDED} FROM {nodes.query} WHERE key = ?"
+            twins = staging.run(f"SELECT id FROM {nodes.query} WHERE {_FOLDED} = ({same}) ORDER BY key LIMIT 2", first)
+            pair = [value for (value,) in twins]
+    return [
+        *note_empty_ids(nodes.node_type, counts, options),
+        *note_twins(nodes.node_type, int(count or 0), pair, options),
+    ]
+
+
+def _is_end(nodes: StagedType, edges: KeyedEdges, end: str) -> bool:
+    return bool(getattr(edges.relation, end) == nodes.node_type)
 
 
 def _id_of(staging: Staging, nodes: StagedType, key: int) -> Id:

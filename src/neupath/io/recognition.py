@@ -362,10 +362,18 @@ def _load_statements(path: Path, config: str | Path | None, duplicates: Duplicat
             f"the graph.toml has {keys}, which describe {'tables' if settings.names_tables else 'RDF'}, but {path} "
             f"is not; leave them out"
         )
+    if settings.missing_ids or settings.fold_ids:
+        key = "fold_ids = true" if settings.fold_ids else f"missing_ids = {settings.missing_ids}"
+        raise SourceError(
+            f"the graph.toml has {key}, which is for ids in tables and databases, and {path} is neither; change the "
+            f"ids in the file"
+        )
     if markup == "dblp":
         return read_dblp(path, options_of(settings, duplicates), progress)
     if markup == "json":
-        return read_json(json_files(path, settings.ignore), options_of(settings, duplicates), progress)
+        return read_json(
+            json_files(path, settings.ignore), replace(options_of(settings, duplicates), in_tables=False), progress
+        )
     # the same statement twice is one statement
     once = "drop" if duplicates is None and settings.duplicates is None else duplicates
     return read_rdf(rdf_files(path, settings.ignore), settings.rdf, options_of(settings, once), progress)
@@ -413,10 +421,10 @@ def _load_object(source: object, config: str | Path | None, duplicates: Duplicat
         return from_tables(source, config=_read_optional(config), duplicates=duplicates)
     if library in ("pandas", "pyarrow", "polars"):
         return from_table(source, config=_read_optional(config), duplicates=duplicates)
+    if isinstance(source, list | tuple):
+        return from_tuples(source, config=_read_optional(config), duplicates=duplicates)
     if config is not None:
         raise SourceError(f"a {type(source).__name__} takes no graph.toml, but {config} was given; leave it out")
-    if isinstance(source, list | tuple):
-        return from_tuples(source, duplicates=duplicates)
     if library == "networkx":
         return from_networkx(source, duplicates=duplicates or "count")  # type: ignore[arg-type]
     if library == "torch_geometric" and hasattr(source, "edge_types"):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, listed
@@ -37,6 +38,12 @@ class ReadOptions:
     """Names of the relations of a type to itself that have no direction."""
     abbreviations: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    missing_ids: Sequence[str] | None = None
+    """Texts that mean that there is no id; None until graph.toml says, and then a note names ids that look empty."""
+    fold_ids: bool | None = None
+    """Whether ids that differ only by case or spaces are one; None until graph.toml says, and a note names some."""
+    in_tables: bool = True
+    """Whether the ids are in tables, so that graph.toml can leave out or merge some."""
 
     def check_names(self, names: Sequence[str]) -> None:
         """Raise if an option names a relation that does not exist."""
@@ -89,6 +96,10 @@ class Selection:
     """An attribute -> what graph.toml says that it is: text, time, …; the others follow from their values."""
     declared_in: str = ""
     """Where a user can say so, for notes; empty if nowhere."""
+    missing_ids: Sequence[str] = ()
+    """Texts that mean that there is no id; rows with one are skipped."""
+    fold_ids: bool = False
+    """Whether ids are read in lower case, without spaces around them and with one between words."""
 
     def read(self) -> SelectedRows:
         """Read all rows; attributes of text tables get the types that their values suggest."""
@@ -117,7 +128,7 @@ class Selection:
     @property
     def is_plain(self) -> bool:
         """Whether each row of the table is a row of the selection."""
-        return self.split is None and not self.optional
+        return self.split is None and not (self.optional or self.missing_ids or self.fold_ids)
 
     @property
     def inferred_attributes(self) -> list[str]:
@@ -140,17 +151,29 @@ class Selection:
         """Return the rows of the selection, and for each the row of the table that it comes from."""
         columns = {role: table[name].combine_chunks() for role, name in self.columns.items()}
         rows, attributes = np.arange(len(table)), table.select(list(self.attributes))
-        if not self.is_plain:
+        if self.split is not None or self.optional:
             parents, targets = split_cells(columns["target"], self.split, NULLS if self.optional else ())
             rows = parents.to_numpy(zero_copy_only=False)
             columns = {role: column.take(parents) for role, column in columns.items()} | {"target": targets}
             attributes = attributes.take(parents)
         for role in ("id", "source", "target"):
             if role in columns:
-                columns[role] = _as_ids(columns[role], self.columns[role])
+                columns[role] = clean_ids(_as_ids(columns[role], self.columns[role]), (), self.fold_ids)
+        if self.missing_ids:
+            kept = self._without_missing(columns)
+            rows, attributes = rows[kept], attributes.take(pa.array(kept))
+            columns = {role: column.take(pa.array(kept)) for role, column in columns.items()}
         as_text = columns if self.all_text else ("name",)
         columns |= {role: columns[role].cast(pa.string()) for role in as_text if role in columns}
         return SelectedRows(columns, attributes), rows
+
+    def _without_missing(self, columns: Mapping[str, pa.Array]) -> Rows:
+        """Return the rows of which no id is one of the texts that mean that there is none."""
+        kept = np.ones(len(next(iter(columns.values()))), dtype=np.bool_)
+        for role in ("id", "source", "target"):
+            if role in columns and pa.types.is_string(columns[role].type):
+                kept &= ~_are_missing(columns[role], self.missing_ids, self.fold_ids)
+        return np.flatnonzero(kept).astype(np.int64)
 
 
 NULLS = ("NULL", "\\N")
@@ -364,6 +387,119 @@ def _first_inexact(column: pa.Array) -> int | None:
     )
 
 
+# ---- Ids that look empty, and ids that differ only by case or spaces -------------------------------
+_EMPTY_WORDS = (
+    "null", "(null)", "<null>", "n/a", "#n/a", "na", "<na>", "nan", "none", "nil", "\\n", "-", "--", "?", "??", ".",
+    "undefined", "unknown", "missing", "(blank)", "(empty)", "(none)", "(unknown)",
+)  # fmt: skip
+_EMPTY_PHRASE = r"^\((no|none|not|without) [^()]{1,40}\)$"
+"""Also looks empty: (no genres listed), (not given)."""
+_LONGEST_WORD = 11
+_SPACES = r"[\s\x{a0}\x{2000}-\x{200b}\x{202f}\x{3000}\x{feff}]+"
+_SHOWN_IDS = 4
+
+
+def fold(texts: pa.Array) -> pa.Array:
+    """Return texts in lower case, without spaces around them and with one between words.
+
+    >>> fold(pa.array([" Ann  LEE", "ann lee"])).to_pylist()
+    ['ann lee', 'ann lee']
+    """
+    is_ascii = pc.string_is_ascii(texts)
+    plain_letters = pc.all(is_ascii, min_count=0).as_py()
+    lower = pc.ascii_lower(texts) if plain_letters else pc.utf8_lower(texts)
+    lower = pc.ascii_trim_whitespace(lower) if plain_letters else pc.utf8_trim_whitespace(lower)
+    odd = [pc.match_substring(lower, space) for space in ("  ", "\t", "\n")]
+    odd += [] if plain_letters else [pc.invert(is_ascii)]
+    rows = np.flatnonzero(np.any([each.fill_null(False).to_numpy(zero_copy_only=False) for each in odd], axis=0))
+    if not len(rows):
+        return lower
+    spaced = np.zeros(len(lower), dtype=np.bool_)
+    spaced[rows] = True
+    plain = pc.utf8_trim(pc.replace_substring_regex(lower.take(pa.array(rows)), _SPACES, " "), " ")
+    return pc.replace_with_mask(lower, pa.array(spaced), plain)
+
+
+def clean_ids(ids: pa.Array, missing: Sequence[str], is_folded: bool) -> pa.Array:
+    """Return ids as graph.toml says that they are read; those that mean none are null."""
+    if not pa.types.is_string(ids.type):
+        return ids
+    cleaned = fold(ids) if is_folded else ids
+    return pc.if_else(pa.array(_are_missing(ids, missing, is_folded)), None, cleaned) if missing else cleaned
+
+
+def _are_missing(ids: pa.Array, missing: Sequence[str], is_folded: bool) -> NDArray[np.bool_]:
+    words = pa.array(list(missing), pa.string())
+    found: NDArray[np.bool_] = pc.is_in(
+        fold(ids) if is_folded else ids, value_set=fold(words) if is_folded else words
+    ).to_numpy(zero_copy_only=False)
+    return found
+
+
+def empty_looking(ids: pa.Array) -> Rows:
+    """Return the rows of the ids that look like an empty cell, such as NULL, N/A or -."""
+    if not pa.types.is_string(ids.type):
+        return np.empty(0, dtype=np.int64)
+    short = np.flatnonzero(pc.binary_length(ids).to_numpy(zero_copy_only=False) <= _LONGEST_WORD)
+    words = fold(ids.take(pa.array(short)))
+    rows: Rows = short[pc.is_in(words, value_set=pa.array(_EMPTY_WORDS)).to_numpy(zero_copy_only=False)]
+    phrases = np.flatnonzero(pc.starts_with(ids, "(").to_numpy(zero_copy_only=False))
+    if len(phrases):
+        found = pc.match_substring_regex(fold(ids.take(pa.array(phrases))), _EMPTY_PHRASE)
+        rows = np.union1d(rows, phrases[found.to_numpy(zero_copy_only=False)]).astype(np.int64)
+    return rows
+
+
+def find_twins(ids: pa.Array) -> tuple[int, Rows]:
+    """Return how many distinct ids are another one but for case or spaces, and the rows of the first two that are."""
+    if not pa.types.is_string(ids.type) or not len(ids):
+        return 0, np.empty(0, dtype=np.int64)
+    folded = fold(ids)
+    changed = pc.any(pc.not_equal(folded, ids)).as_py()
+    encoded = folded.dictionary_encode() if changed else None
+    if encoded is None or len(encoded.dictionary) == len(ids):
+        return 0, np.empty(0, dtype=np.int64)
+    codes = encoded.indices.to_numpy(zero_copy_only=False)
+    first = int(np.flatnonzero(np.bincount(codes)[codes] > 1)[0])
+    return len(ids) - len(encoded.dictionary), np.flatnonzero(codes == codes[first])[:2].astype(np.int64)
+
+
+def similar_id(value: object, ids: pa.Array) -> str | None:
+    """Return the first of some ids that is a value but for case or spaces."""
+    if not isinstance(value, str) or not pa.types.is_string(ids.type):
+        return None
+    row = pc.index(fold(ids), fold(pa.array([value]))[0]).as_py()
+    return None if row < 0 else str(ids[row].as_py())
+
+
+def note_empty_ids(node_type: str, counts: Mapping[str, int], options: ReadOptions) -> list[str]:
+    """Note the ids of a type that look empty, each with the number of its edges."""
+    if options.missing_ids is not None or not counts:
+        return []
+    shown = list(counts)[:_SHOWN_IDS]
+    more = f" and {len(counts) - len(shown)} more" if len(counts) > len(shown) else ""
+    several = len(counts) > 1
+    edges = (f"{name!r} ({counts[name]:,} edge{'s' * (counts[name] != 1)})" for name in shown)
+    what = f"the ids {listed(edges)}{more} look like empty cells" if several else (
+        f"the id {next(edges)} looks like an empty cell"
+    )  # fmt: skip
+    given = json.dumps(list(counts), ensure_ascii=False)
+    leave = f"missing_ids = {given} in graph.toml leaves out {'their' if several else 'its'} rows, and "
+    keep = f"missing_ids = [] {'' if options.in_tables else 'in graph.toml '}keeps {'them' if several else 'it'}"
+    return [f"{node_type}: {what}; {leave if options.in_tables else ''}{keep}"]
+
+
+def note_twins(node_type: str, count: int, pair: Sequence[str], options: ReadOptions) -> list[str]:
+    """Note how many ids of a type differ from another one only by case or spaces, with the first two."""
+    if options.fold_ids is not None or not count:
+        return []
+    differ = "ids differ from others" if count > 1 else "id differs from another"
+    merge = "fold_ids = true in graph.toml makes them one, and " if options.in_tables else ""
+    keep = f"fold_ids = false {'' if options.in_tables else 'in graph.toml '}keeps them apart"
+    example = f"{pair[0]!r} and {pair[1]!r}"
+    return [f"{node_type}: {count:,} {differ} only by case or spaces, such as {example}; {merge}{keep}"]
+
+
 # ---- Errors of one row, shared by the three readers; a place is the file and the line ------------
 UNIQUE_IDS = (
     "keep one row for each node, or name another id under [nodes] or the two ends of an edge under [[edges]] in a "
@@ -392,12 +528,23 @@ def empty_end(place: str, node_type: str) -> GraphError:
     return GraphError(f"{place}: the edge has an empty {node_type} id; every edge needs two ids")
 
 
-def unknown_end(place: str, node_type: str, value: object, count: int, where: str | None = None) -> GraphError:
-    """Return the error of an edge to a node that is not in `where`, by default the node table of its type."""
+def unknown_end(
+    place: str, node_type: str, value: object, count: int, where: str | None = None, similar: str | None = None
+) -> GraphError:
+    """Return the error of an edge to a node that is not in `where`, by default the node table of its type.
+
+    `similar` is the id there that differs only by case or spaces.
+    """
     table = where or f"node table of {node_type}"
+    hint = "add it there, or leave the edge out"
+    if similar is not None:
+        hint = (
+            f"did you mean {similar!r}? the ids differ only by case or spaces, and fold_ids = true in graph.toml makes "
+            f"them one"
+        )
     return GraphError(
         f"{place}: the edge leads to {node_type} {value!r}, which is not in the {table} "
-        f"({count:,} such edge ends in all); add it there, or leave the edge out"
+        f"({count:,} such edge ends in all); {hint}"
     )
 
 

@@ -53,6 +53,12 @@ class Table(ABC):
     """What errors call it."""
     parts: Sequence[Path] = ()
     """Its files, if it is on disk."""
+    header_holds: str = ""
+    """What the names of its columns are values of, where a data frame says so, as the axis of a pivot table does."""
+    index: Sequence[str] = ()
+    """The columns that were the index of a data frame; one without a name, which is not read, is an empty text."""
+    in_python: str = ""
+    """What calls it in Python, with its index as columns; empty if it is on disk."""
 
     @property
     @abstractmethod
