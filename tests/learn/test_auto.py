@@ -60,6 +60,21 @@ def test_takes_the_best_and_says_why(tmp_path: Path) -> None:
     )
 
 
+def test_no_mistake_on_few_queries_does_not_decide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A learner that is right on six queries may be lucky; on sixteen it is taken alone."""
+    right = np.zeros(shop_graph().num_nodes("user"))
+    right[:4] = [0.9, 0.8, 0.7, 0.5]
+    other = np.append([0.9, 0.8, 0.4, 0.5], right[4:])
+    monkeypatch.setattr(auto, "LEARNERS", {"pathboost": rank_by(right), "infer": rank_by(other)})
+    labels = three_of_four()
+    few = train_auto(shop_graph(), labels.of_queries(np.unique(labels.queries)[:6]), tmp_path / "few")
+    assert few.tried[0].score == 1.0 > few.tried[1].score
+    assert len(few.chosen) == 2
+    assert "no other mix is better on held-out queries by two standard errors" in few.reason
+    many = train_auto(shop_graph(), labels, tmp_path / "many")
+    assert (many.chosen, many.reason) == (("pathboost",), "pathboost makes no mistake on held-out labels")
+
+
 @pytest.mark.usefixtures("learners")
 def test_stacks_what_helps(tmp_path: Path) -> None:
     hin = shop_graph()
@@ -529,6 +544,10 @@ def test_a_node_from_which_no_path_leads_has_no_hits(stack: Stack) -> None:
     assert stack.top_k("u3")
     assert stack.top_k("u39").ids == ()
     assert not stack.scores("u39").any()
+    why = explain_model(stack, "u39", "u3")
+    assert why.summary.startswith("No path of any length leads from User 39 to any other user, so it has no hits")
+    assert [learner.share for learner in why.learners] == [0.0] * len(why.learners)
+    assert why.shares_text in render_html(why)
 
 
 def test_targets_that_no_member_relates_have_the_score_0() -> None:

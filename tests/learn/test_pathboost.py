@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("lightgbm")
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath import HIN, Edges, Hit, NeuPathError, Nodes, Relation
 from neupath.explain.explanation import AttentionExplanation, explain_model
 from neupath.explain.html_report import render_html
 from neupath.learn.attributes import NodeAttributes, PairAttributes
@@ -109,12 +109,14 @@ def test_explained_by_paths_and_attributes(model: PathBoost) -> None:
 def test_all_that_decides_a_score_is_shown_with_its_sign(model: PathBoost) -> None:
     """Two users with the same paths, one of another town: what lowers the score is not left out."""
     hits = model.top_k("u1", k=100)
+    assert all(hit.score > 0 for hit in hits), "what no path reaches is not found"
+    (unreached, *_) = (node for node in model.hin_.nodes["user"].ids.to_pylist() if node not in (*hits.ids, "u1"))
     sentences = {}
-    for hit in hits:
+    for hit in (*hits, Hit(None, unreached, None, 0.0)):
         why = explain_model(model, "u1", hit.id)
         assert isinstance(why, AttentionExplanation)
         assert why.score == hit.score
-        assert why.rank == (hit.rank if hit.score else None)
+        assert why.rank == hit.rank
         if not hit.score:
             assert (why.contributions, why.margin) == ((), None)
             assert "no path that it follows reaches it" in why.summary

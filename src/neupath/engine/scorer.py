@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from inspect import signature
 from pathlib import Path
@@ -495,6 +495,78 @@ class Scorer(ABC):
         content = content | {"sha256": _digest(content)}
         write_text(target / FILE, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
         return target
+
+
+class LearnedScorer(Scorer):
+    """Base class of scorers that learn: `_score_rows` scores the queries that something is known of.
+
+    A query from which no path leads to any target but itself has no hits, and the score 0 with every target: whatever
+    a model computes for it says nothing of how similar anything is.
+    """
+
+    exact = False
+    lists_zeros: ClassVar[bool] = True
+    """Whether a target with the score 0 can be a hit; it cannot where 0 is the score of all that nothing relates."""
+
+    @abstractmethod
+    def _score_rows(self, queries: Rows) -> Floats:
+        """Return the score of each of some queries, none of them cold, with every target; (queries, targets)."""
+
+    def score_rows(self, queries: Rows) -> Floats:
+        cold = self._cold(queries)
+        if not cold.any():
+            return self._score_rows(queries)
+        scores = np.zeros((len(queries), len(self._targets)))
+        if not cold.all():
+            scores[~cold] = self._score_rows(queries[~cold])
+        return scores
+
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
+        ranking = super().rank_rows(queries, skipped, k, candidates, threads)
+        sizes = ranking.sizes.copy()
+        if not self.lists_zeros:
+            is_hit = (ranking.scores > 0) & (np.arange(ranking.scores.shape[1]) < sizes[:, None])
+            sizes = is_hit.sum(axis=1)  # the others are last
+        unscored = np.array([at for at in np.flatnonzero(sizes) if ranking.scores[at, 0] == 0], dtype=np.int64)
+        sizes[unscored[self._cold(queries[unscored])]] = 0
+        return replace(ranking, sizes=sizes)
+
+    def is_cold(self, query: NodeRef) -> bool:
+        """Whether no path of any length leads from a query to a target other than itself."""
+        return bool(self._cold(np.array([self._fitted().row(self.source_type, query)]))[0])
+
+    def _cold(self, queries: Rows) -> Mask:
+        hin, ends = self._fitted(), (self.source_type, self.target_type)
+        return np.array([not _reaches_any(hin, *ends, query) for query in queries.tolist()], dtype=np.bool_)
+
+
+_FIRST_ROWS = 16
+
+
+def _reaches_any(hin: HIN, source_type: str, target_type: str, query: int) -> bool:
+    """Whether a path of any length leads from a query to some target other than itself.
+
+    It follows a few nodes at a time, and twice as many each time, since nearly all queries reach one at once.
+    """
+    visited = {source_type: np.zeros(hin.num_nodes(source_type), dtype=np.bool_)}
+    visited[source_type][query] = True
+    pending, most = [(source_type, np.array([query]))], _FIRST_ROWS
+    while pending:
+        own_type, rows = pending.pop()
+        if len(rows) > most:
+            pending.append((own_type, rows[most:]))
+        for link in hin.schema.links_from(own_type):
+            seen = visited.setdefault(link.target, np.zeros(hin.num_nodes(link.target), dtype=np.bool_))
+            matrix = hin.matrix(link)
+            ends = np.concatenate([matrix.indices[matrix.indptr[r] : matrix.indptr[r + 1]] for r in rows[:most]])
+            new = np.unique(ends[~seen[ends]])
+            if len(new) and link.target == target_type:
+                return True
+            if len(new):
+                seen[new] = True
+                pending.append((link.target, new))
+        most *= 2
+    return False
 
 
 def _metapath_list(unless: MetaPaths | None) -> list[str | MetaPath]:

@@ -11,7 +11,7 @@ import numpy as np
 from neupath.engine.cache import cached
 from neupath.engine.hits import check_k
 from neupath.engine.products import Formula, Normalisation, formula_of
-from neupath.engine.scorer import Scorer
+from neupath.engine.scorer import LearnedScorer, Scorer
 from neupath.errors import GraphError, QueryError
 from neupath.explain.groups import (
     NAMED,
@@ -771,6 +771,18 @@ def _explain_attention(scorer: Any, query: Id, target: Id, limit: int, paths: in
     return replace(explanation, summary=" ".join(sentences), base=base, contributions=tuple(contributions))
 
 
+def _describe_cold(scorer: Scorer, query: Id) -> str:
+    """Say that no path leads from a query to any target, if so; empty if not."""
+    if not isinstance(scorer, LearnedScorer) or not scorer.is_cold(query):
+        return ""
+    other = "other " if scorer.source_type == scorer.target_type else ""
+    name = shortened(node_at(scorer.hin_, scorer.source_type, scorer.hin_.row(scorer.source_type, query)).label)
+    return (
+        f"No path of any length leads from {name} to any {other}{scorer.target_type}, so it has no hits, and the score "
+        f"is 0."
+    )
+
+
 # ---- Stacks --------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class ExplainedLearner:
@@ -806,6 +818,8 @@ class StackExplanation(_InNotebook):
     """The target's rank in a search for the query; None if it is unrelated, or the query itself."""
     num_targets: int = 0
     """How many nodes such a search ranks."""
+    cold: str = ""
+    """A sentence that says so where no path leads from the query to any target; empty elsewhere."""
 
     @property
     def explained(self) -> ExplainedLearner | None:
@@ -831,14 +845,16 @@ class StackExplanation(_InNotebook):
 
     @property
     def shares_text(self) -> str:
-        """Say in a sentence what each learner adds."""
+        """Say in a sentence what each learner adds, or why none adds anything."""
+        if self.cold:
+            return self.cold
         words = [f"{each.name} (weight {each.weight:.2f}) adds {signed(each.share)}" for each in self.learners]
         return f"{joined(words)}."
 
     @property
     def summary(self) -> str:
         """Say what each learner adds, and then what decides the score of the heaviest one that shows it."""
-        main = self.explained
+        main = None if self.cold else self.explained
         behind = f" {main.name}: {main.explanation.summary}" if main and main.explanation else ""
         return self.shares_text + behind
 
@@ -879,7 +895,8 @@ def _explain_stack(
     if refused is not None and not any(learner.explanation for learner in learners):
         raise refused
     learners.sort(key=lambda learner: -learner.weight)
-    return StackExplanation(query, target, stack.name, score, tuple(learners), rank, num_targets)
+    cold = _describe_cold(stack, query)
+    return StackExplanation(query, target, stack.name, score, tuple(learners), rank, num_targets, cold)
 
 
 def _shows_paths(scorer: Scorer) -> bool:
@@ -916,6 +933,8 @@ def explain_model(
         return explain_combination(scorer, query, target, limit, by=by, paths=paths)
     if hasattr(scorer, "parts_of_score"):
         return _explain_stack(scorer, query, target, limit, by=by, paths=paths)
+    if cold := _describe_cold(scorer, query):
+        return AttentionExplanation(query, target, scorer.name, 0.0, (), summary=cold)
     combination = scorer.as_combination() if hasattr(scorer, "as_combination") else None
     if combination is not None:
         return replace(explain_combination(combination, query, target, limit, by=by, paths=paths), measure=scorer.name)

@@ -14,8 +14,8 @@ says so. A learner whose AUC is not above chance by a standard error over the he
 networks take no part below 15 queries. The rival of the standard mix is the mean of the mixes that are best on
 bootstrap samples of the queries (bagged ensemble selection, Caruana et al. 2004, over weights in fifths). If it leads
 by z standard errors of the difference by query, the weights move towards it by 1 - (2 / z)², and not at all if z is
-below 2 (the shrinkage of James and Stein 1961). A learner without a mistake on held-out labels is taken alone. All that
-is finished is kept in the output folder, so that a run that was killed continues.
+below 2 (the shrinkage of James and Stein 1961). A learner without a mistake on the held-out labels of 15 queries or
+more is taken alone. All that is finished is kept in the output folder, so that a run that was killed continues.
 """
 
 import json
@@ -33,8 +33,7 @@ import numpy as np
 
 from neupath._runtime.files import write_text
 from neupath._runtime.progress import Progress, no_progress
-from neupath.engine.scorer import Scorer, read_saved
-from neupath.engine.topk import Ranking, stacked, top_k_of_scores
+from neupath.engine.scorer import LearnedScorer, Scorer, read_saved
 from neupath.errors import (
     MissingExtraError,
     NeuPathError,
@@ -45,7 +44,7 @@ from neupath.errors import (
     listed,
 )
 from neupath.graph.hin import HIN, Floats, digest
-from neupath.graph.nodes import Id, Mask, Rows
+from neupath.graph.nodes import Id, Rows
 from neupath.learn.attention import AttentionPath
 from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
 from neupath.learn.inference.binary_labels import error_by_chance
@@ -66,8 +65,8 @@ _SECONDS_PER_EDGE = {"cpu": 1e-4, "cuda": 1e-5}
 """About how long learners that pass over all edges take to train on one part of the queries, on 2 cores or a GPU."""
 _FINAL_SHARE = 0.25
 """The share of the budget that is kept to train what was chosen."""
-_FEWEST_FOR_NETWORKS = 15
-"""Queries with labels below which networks learn these by heart, and too few are held out to notice it."""
+_FEWEST_TO_TELL = 15
+"""Queries with labels below which networks learn these by heart, and a learner without a mistake may be lucky."""
 _NO_NETWORKS = "left out: networks take labels of"
 _FOR_FEW_LABELS = "infer"
 """What is trained where too few labels leave nothing to hold out."""
@@ -325,24 +324,6 @@ def score_ranks(scores: Floats) -> Floats:
     return ranked
 
 
-def _reaches_any(hin: HIN, node_type: str, query: int, target_type: str) -> bool:
-    """Whether a path of any length leads from a query to some target other than itself."""
-    visited = {name: np.zeros(hin.num_nodes(name), dtype=np.bool_) for name in hin.schema.node_types}
-    visited[node_type][query] = True
-    frontier = [(node_type, np.array([query]))]
-    while frontier:
-        own_type, rows = frontier.pop()
-        for link in hin.schema.links_from(own_type):
-            reached = np.unique(hin.matrix(link)[rows].indices)
-            new = reached[~visited[link.target][reached]]
-            if link.target == target_type and len(new):
-                return True
-            if len(new):
-                visited[link.target][new] = True
-                frontier.append((link.target, new))
-    return False
-
-
 @dataclass(eq=False)
 class _Identity:
     """What all copies of one stack share."""
@@ -350,7 +331,7 @@ class _Identity:
     has_warned: bool = False
 
 
-class Stack(Scorer):
+class Stack(LearnedScorer):
     """Add up what the ranks of several learned scorers say, on a logarithmic scale.
 
         s(q, t) = Σ_m weight_m·(1 - log rank_m(q, t) / log n)
@@ -368,7 +349,7 @@ class Stack(Scorer):
     """
 
     name = "stack"
-    exact = False
+    lists_zeros = False
     ranks_only = True
 
     def __init__(self, members: Sequence[dict[str, float]]) -> None:
@@ -438,24 +419,11 @@ class Stack(Scorer):
     def target_type(self) -> str:
         return self.scorers_[0].target_type
 
-    def score_rows(self, queries: Rows) -> Floats:
-        self._fitted()
+    def _score_rows(self, queries: Rows) -> Floats:
         total = np.zeros((len(queries), self.hin_.num_nodes(self.target_type)))
         for member, scorer in zip(self.members, self.scorers_, strict=True):
             total += member["weight"] * score_ranks(scorer.score_rows(queries))
-        for number, query in enumerate(queries.tolist()):
-            if not _reaches_any(self.hin_, self.source_type, query, self.target_type):
-                total[number] = 0.0
         return total
-
-    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:  # noqa: ARG002
-        rankings = []
-        for query, own in zip(queries, skipped, strict=True):
-            scores = self.score_rows(np.array([query]))
-            related = scores[0] != 0
-            allowed = related if candidates is None else related & candidates
-            rankings.append(top_k_of_scores(scores, np.array([own]), k, allowed))
-        return stacked(rankings)
 
     def fingerprint(self) -> str:
         return "".join(scorer.fingerprint() for scorer in self.scorers_)
@@ -467,8 +435,7 @@ class Stack(Scorer):
     def parts_of_score(self, query: Id, target: Id) -> list[tuple[str, float, float, float]]:
         """Return the name and weight of each member, its own score of a pair, and what it adds to that of the stack."""
         row, column = self._fitted().row(self.source_type, query), self.hin_.row(self.target_type, target)
-        is_cold = not _reaches_any(self.hin_, self.source_type, row, self.target_type)
-        parts = []
+        is_cold, parts = self.is_cold(query), []
         for scorer, member in zip(self.scorers_, self.members, strict=True):
             name = "infer" if isinstance(scorer, Combination) else scorer.name
             scores = scorer.score_rows(np.array([row]))
@@ -727,8 +694,8 @@ class _AutoRun:
         """Return why a learner cannot be tried in some seconds, if so."""
         if self.labels.is_across_types and name in ARCHITECTURES and not ARCHITECTURES[name].two_types:
             return "left out: it ranks the nodes of one type"
-        if name in _NETWORKS and self.queries < _FEWEST_FOR_NETWORKS:
-            return f"{_NO_NETWORKS} {_FEWEST_FOR_NETWORKS} queries or more, and these are of {self.queries}"
+        if name in _NETWORKS and self.queries < _FEWEST_TO_TELL:
+            return f"{_NO_NETWORKS} {_FEWEST_TO_TELL} queries or more, and these are of {self.queries}"
         if self._finished() and not self._left():
             return "left out: the budget was spent"
         if takes_too_long(name, self.hin, replace(self.allowed, seconds=seconds)):
@@ -764,7 +731,7 @@ class _AutoRun:
             if all(note.startswith(_NO_NETWORKS) for note in self.state.notes.values()):
                 raise QueryError(
                     f"the labels are of {self.queries} queries, and networks such as {listed(self.learners)} take "
-                    f"{_FEWEST_FOR_NETWORKS} or more; label more queries, or try pathboost or infer",
+                    f"{_FEWEST_TO_TELL} or more; label more queries, or try pathboost or infer",
                     parameter="learners",
                 )
             reasons = "; ".join(f"{name} {note}" for name, note in self.state.notes.items())
@@ -820,10 +787,10 @@ class _AutoRun:
         return beats_chance(self.labels, scores[: len(self.labels)])
 
     def _is_faultless(self, scores: Floats) -> bool:
-        """Whether the labels of every query are in the right order, of those that have different ones."""
+        """Whether the labels of every query are in the right order, of enough queries that have different ones."""
         by_query = score_by_query(self.labels, scores[: len(self.labels)])
         by_query = by_query[np.isfinite(by_query)]
-        return len(by_query) > 0 and bool((by_query == 1).all())
+        return len(by_query) >= _FEWEST_TO_TELL and bool((by_query == 1).all())
 
     def _sample_queries(self) -> Callable[[Floats], Floats]:
         """Return a function that judges scores by query, on some of the queries if there are very many."""

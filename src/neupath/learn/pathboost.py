@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from neupath._runtime.files import write_text
-from neupath.engine.scorer import Scorer
+from neupath.engine.scorer import LearnedScorer, Scorer
 from neupath.errors import MissingExtraError, QueryError, SourceError, first_line
 from neupath.explain.explanation import Contribution, explain
 from neupath.graph.hin import HIN, Floats, check_graph
@@ -47,7 +47,7 @@ def lightgbm() -> Any:
     return package
 
 
-class PathBoost(Scorer):
+class PathBoost(LearnedScorer):
     """Rank the targets that paths reach by boosted trees.
 
         s(q, t) = 1 / (1 + exp(-Σ_trees f(x_qt))),  x_qt: path features, attributes and degrees of the pair
@@ -80,7 +80,7 @@ class PathBoost(Scorer):
     """
 
     name = "pathboost"
-    exact = False
+    lists_zeros = False
     saved_files = (TREES,)
 
     def __init__(
@@ -282,8 +282,7 @@ class PathBoost(Scorer):
         return found, np.concatenate([paths[found], self._other_features(queries, found)], axis=1)
 
     # ---- Scoring ---------------------------------------------------------------------------------
-    def score_rows(self, queries: Rows) -> Floats:
-        self._fitted()
+    def _score_rows(self, queries: Rows) -> Floats:
         scores = np.zeros((len(queries), self.hin_.num_nodes(self.target_type)))
         for number, query in enumerate(queries.tolist()):
             found, matrix = self._candidates_of(query)

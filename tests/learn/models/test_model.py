@@ -14,9 +14,9 @@ import torch
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation
 from neupath.errors import NotEnoughMemoryError
-from neupath.learn.labels import draw_pairs
+from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.models import GCN, GTN, HAN, CountPath, NBFNet, NeuPath
-from neupath.learn.models.model import names_full_gpu
+from neupath.learn.models.model import names_full_gpu, split_labels
 from neupath.learn.registry import learning_from, make_model
 from tests.learn.models.small_graphs import library, users
 
@@ -200,6 +200,25 @@ def test_a_gpu_that_fills_up_in_training_scoring_or_loading(
     monkeypatch.setattr(torch, "no_grad", fill)
     with pytest.raises(NotEnoughMemoryError, match="the GPU is full"):
         model.score_rows(np.array([0]))
+
+
+def test_a_label_does_not_choose_the_epoch_while_its_mirror_image_is_learned_from() -> None:
+    first, second = (side[::3] for side in np.triu_indices(20, 1))
+    both = Pairs("user", np.append(first, second), np.append(second, first), np.tile(np.linspace(0, 1, len(first)), 2))
+    for seed in range(5):
+        learn, check = split_labels(both, None, None, "strict", None, seed)
+        assert len(np.unique(check.queries)) == 4
+        learned = set(zip(learn.queries.tolist(), learn.targets.tolist(), strict=True))
+        assert not learned & set(zip(check.targets.tolist(), check.queries.tolist(), strict=True))
+        assert not set(learn.queries.tolist()) & set(check.queries.tolist())
+
+
+def test_labels_of_one_node_in_both_directions_leave_none_to_choose_the_epoch(hin: HIN) -> None:
+    labels = [(*pair, number % 2) for number in range(1, 9) for pair in (("u0", f"u{number}"), (f"u{number}", "u0"))]
+    for seed in range(8):
+        model = make_model("gcn", epochs=1, dim=8, seed=seed, device="cpu").fit(hin, labels)
+        assert len(model.log_) == 1
+        assert np.isfinite(model.scores("u0")).all()
 
 
 # ---- Baselines -----------------------------------------------------------------------------------

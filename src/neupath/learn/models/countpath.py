@@ -164,8 +164,7 @@ class CountPath(PairModel):
         """The half-path product W of each channel, over the graph."""
         return [symmetric_factors(gated_product(self.hin_, gate, self.node_type_)) for gate in self.gates_]
 
-    def score_rows(self, queries: Rows) -> Floats:
-        self._fitted()
+    def _score_rows(self, queries: Rows) -> Floats:
         scores = np.zeros((len(queries), len(self.hin_.nodes[self.node_type_])))
         if hasattr(self, "_channels"):
             channel_scores = (channel.score_rows(queries) for channel in self._channels)

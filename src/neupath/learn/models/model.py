@@ -18,11 +18,12 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from neupath._runtime.files import write_whole
-from neupath.engine.scorer import Scorer
+from neupath.engine.scorer import LearnedScorer, Scorer
 from neupath.errors import NotEnoughMemoryError, OtherNodesError, QueryError, SchemaError, SourceError, first_line
 from neupath.graph.hin import HIN, Floats, check_graph, digest_nodes
 from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Id, Rows
+from neupath.learn.inference.fitting import rest_of
 from neupath.learn.labels import (
     NodeTypes,
     Pairs,
@@ -49,13 +50,12 @@ class TrainedOn(TypedDict):
     nodes: NotRequired[str]  # a digest, only where the model is not inductive
 
 
-class Model(Scorer):
+class Model(LearnedScorer):
     """Base class of scorers that learn.
 
     A subclass learns in `fit`, returns what it learned in `_tensors`, and takes it back in `_restore`.
     """
 
-    exact = False
     saved_files = (WEIGHTS,)
     inductive: ClassVar[bool] = True
     """Whether it can score nodes that it was not trained with."""
@@ -300,7 +300,7 @@ class PairModel(Model):
     y_ct the network's score.
 
     A subclass makes a `PairNetwork` in `_make_network`. One whose network is not a function of pairs alone overrides
-    `_batches` and `score_rows`, too, and `_loss` if its batches do not end with the labels and their weights.
+    `_batches` and `_score_rows`, too, and `_loss` if its batches do not end with the labels and their weights.
     """
 
     supports_processes: ClassVar[bool] = False
@@ -460,8 +460,7 @@ class PairModel(Model):
         *inputs, labels = batch
         return weighted_error(self.network_(*inputs), labels)
 
-    def score_rows(self, queries: Rows) -> Floats:
-        self._fitted()
+    def _score_rows(self, queries: Rows) -> Floats:
         network = cast(PairNetwork, self.network_)
         with names_full_gpu(), torch.no_grad(), reproducible(self.device):
             scores: Floats = network.score_all(queries.tolist()).cpu().double().numpy()
@@ -497,7 +496,10 @@ def split_labels(
     validation: Sequence[Id] | None,
     seed: int,
 ) -> tuple[Pairs, Pairs]:
-    """Return the labels to learn from, and those that choose the best epoch: of a fifth of the queries unless given."""
+    """Return the labels to learn from, and those that choose the best epoch: of a fifth of the queries unless given.
+
+    A label that was given in both directions is never learned from in one while it chooses in the other.
+    """
     check_seed(seed)
     if (pairs is None) == (teacher is None):
         raise QueryError("give either labelled pairs or a teacher to draw labels from")
@@ -511,5 +513,8 @@ def split_labels(
         if validation is not None and len(validation):
             return labels, draw_pairs(teacher, validation, protocol, seed=seed + 1)
     distinct = np.random.default_rng(seed).permutation(np.unique(labels.queries))
-    cut = len(distinct) // 5
-    return labels.of_queries(distinct[cut:]), labels.of_queries(distinct[:cut])
+    held_out = np.flatnonzero(np.isin(labels.queries, distinct[: len(distinct) // 5]))
+    rest = rest_of(held_out, labels.queries, labels.partners)
+    if not len(rest):  # all are of one node, in both directions
+        return labels, labels.take(rest)
+    return labels.take(rest), labels.take(held_out)

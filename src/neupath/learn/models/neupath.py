@@ -409,8 +409,7 @@ class NeuPath(PairModel):
         return improved
 
     # ---- Scoring ---------------------------------------------------------------------------------
-    def score_rows(self, queries: Rows) -> Floats:
-        self._fitted()
+    def _score_rows(self, queries: Rows) -> Floats:
         count, (_, first) = len(self.hin_.nodes[self.target_type]), self._first
         scores = np.empty((len(queries), count))
         reach = self.table_.reach(self.graph_, np.arange(first, first + count))

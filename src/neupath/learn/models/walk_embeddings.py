@@ -85,8 +85,7 @@ class WalkEmbedding(Model):
         self.vectors_ = functional.normalize(vectors.double(), dim=-1).cpu().numpy()
         return self
 
-    def score_rows(self, queries: Rows) -> Floats:
-        self._fitted()
+    def _score_rows(self, queries: Rows) -> Floats:
         scores = np.empty((len(queries), len(self.vectors_)))
         for at, query in enumerate(queries):  # one by one, so that a score does not depend on the other queries
             scores[at] = (self.vectors_ * self.vectors_[query]).sum(axis=1)
