@@ -422,11 +422,29 @@ def test_hits_related_otherwise_are_left_out(browser: Browser, explored: Running
         explorer.see(f"#hits-a .hit[data-id='{best}']").to_have_count(1)
 
 
+def test_a_command_takes_ids_that_start_with_a_dash(browser: Browser, start: Start, tmp_path: Path) -> None:
+    (tmp_path / "item_tag.csv").write_text("item,tag\n-1,--k\n-x,--k\nplain's,--k\n-x,b\n-1,b\n")
+    served = start(graphs={"dashes": npth.load(tmp_path)})
+    with explore(browser, served.url, permissions=["clipboard-read", "clipboard-write"]) as explorer:
+        for query in ("-1", "-x", "plain's"):
+            others = {"with": '["-x"]' if query == "-1" else "[]"}
+            explorer.open(g="dashes", p="item-tag-item", q=query, qt="item", **others)
+            ids = explorer.hits()
+            explorer.at("#share").click()
+            explorer.at(".copy-code[data-what='command line']").click()
+            explorer.see("#share-panel > [role=status]").to_have_text("Copied command line.")
+            line = explorer.page.evaluate("navigator.clipboard.readText()")
+            assert ids
+            assert printed(line.replace("'dashes'", shlex.quote(str(tmp_path)))) == ids
+
+
 def printed(line: str) -> list[str]:
     """Run a command line in this process; return the ids of the hits that it prints."""
     output = io.StringIO()
     with redirect_stdout(output), pytest.raises(SystemExit):
-        main([*shlex.split(line)[1:], "--json"])
+        program, command, *arguments = shlex.split(line)
+        assert program == "neupath"
+        main([command, "--json", *arguments])
     return [str(hit["id"]) for hit in json.loads(output.getvalue())["hits"]]
 
 
@@ -595,10 +613,8 @@ def test_what_leaves_the_page_says_where_it_is_from(browser: Browser, explored: 
         assert [str(hit["id"]) for hit in explored.get(url).json()["hits"]] == ids
         explorer.at(".copy-code[data-what='command line']").click()
         line = explorer.page.evaluate("navigator.clipboard.readText()")
-        assert (
-            line
-            == "neupath search 'stdlib' 'argparse.ArgumentParser' -p 'class-method-class' --measure 'pathsim' -k '10'"
-        )
+        options = "-p 'class-method-class' --measure='pathsim' -k '10'"
+        assert line == f"neupath search {options} -- 'stdlib' 'argparse.ArgumentParser'"
         explorer.page.keyboard.press("Escape")
         with explorer.page.expect_download() as picture:
             explorer.at(".save-svg").click()

@@ -4,13 +4,18 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
+from neupath.learn.auto import train_auto
+from neupath.learn.labels import Pairs
+from tests.graphs import shop_graph
 from tests.service.browser import MIKE, Browser, Explorer, Route, expect, explore, needs_chromium
 from tests.service.conftest import Running, Start, start_service
 
@@ -71,8 +76,10 @@ def ward() -> HIN:
 
 
 def archive() -> HIN:
-    """Three films are called King Kong, of which the second has the most actors."""
-    films = Nodes("film", pa.array([7, 8, 9, 10]), pa.array(["King Kong", "King Kong", "King Kong", "Alien"]))
+    """Three films are called King Kong, of which the second has the most actors; only years tell the others apart."""
+    facts = pa.table({"colour": ["yes", "yes", "yes", "yes"], "year": [1933, 1976, 2005, 1979]})
+    names = pa.array(["King Kong", "King Kong", "King Kong", "Alien"])
+    films = Nodes("film", pa.array([7, 8, 9, 10]), names, facts)
     plays = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (3, 0)]
     stars = Edges(Relation("film", "stars", "actor"), *np.array(plays).T)
     return HIN.build([films, Nodes("actor", pa.array(["a", "b", "c"]))], [stars])
@@ -322,6 +329,100 @@ def test_a_model_is_explained_whatever_its_paths_are(teller: Explorer) -> None:
     teller.see("#why .picture .spot").to_have_count(3)
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[HIN, Path]:
+    """Users with a town and an age, and a mix of trees and of the paths that infer finds, learned from noisy labels."""
+    pytest.importorskip("lightgbm")
+    rng = np.random.default_rng(0)
+    plain = shop_graph()
+    facts = pa.table({"age": rng.integers(20, 70, 40), "town": [f"town {place % 3}" for place in range(40)]})
+    edges = [Edges(relation, *plain.matrices[relation].nonzero()) for relation in plain.schema.relations]
+    hin = HIN.build([replace(plain.nodes["user"], attributes=facts), plain.nodes["item"], plain.nodes["tag"]], edges)
+    queries, targets = np.repeat(np.arange(20), 12), np.tile(np.arange(20, 32), 20)
+    near = npth.PathSim("user-item-user").fit(hin).score_rows(np.arange(20))[queries, targets] > 0
+    similar = (near | (queries % 3 == targets % 3)) ^ (rng.random(len(near)) < 0.1)
+    labels = Pairs("user", queries, targets, similar.astype(np.float64))
+    folder = tmp_path_factory.mktemp("mix")
+    report = train_auto(hin, labels, folder, learners=["pathboost", "infer"])
+    assert report.chosen == ("pathboost", "infer")
+    return hin, folder
+
+
+@pytest.fixture(scope="module")
+def mixed(trained: tuple[HIN, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    hin, folder = trained
+    service = start_service(
+        tmp_path_factory.mktemp("mixed"), {"shop": hin}, models={"mix": folder, "trees": folder / "members" / "0"}
+    )
+    yield service
+    service.stop()
+
+
+@pytest.mark.slow
+def test_a_mix_of_learners_is_explained_by_what_each_adds(browser: Browser, mixed: Running) -> None:
+    """Weights, scores and shares of the learners, and all that raised or lowered that of the trees, with signs."""
+    with explore(browser, mixed.url) as explorer:
+        explorer.open(g="shop", q="u3", qt="user", model="mix")
+        target = explorer.hits()[0]
+        explorer.hit(target).locator(".open").click()
+        why = mixed.get(f"/api/graphs/shop/explain?query=u3&target={target}&model=mix").json()
+        explorer.see("#why .summary").to_contain_text("pathboost (weight 0.")
+        rows = explorer.at("#why .learners tbody tr")
+        expect(rows).to_have_count(2)
+        for row, learner in zip(rows.all(), why["learners"], strict=True):
+            name, weight, score, adds = row.locator("td").all_inner_texts()
+            assert (name, weight) == (learner["name"], f"{learner['weight']:.2f}")
+            assert float(score) == pytest.approx(learner["score"], abs=1e-4)
+            assert float(adds) == pytest.approx(learner["share"], abs=1e-4)
+        assert float(explorer.at("#why .learners tfoot td").inner_text()) == pytest.approx(why["score"], abs=1e-4)
+        explorer.see("#why .contributions h3").to_have_text("What decides the score of pathboost")
+        split = next(each["explanation"] for each in why["learners"] if each["name"] == "pathboost")
+        if len(split["contributions"]) > 12:
+            explorer.at("#why .contributions .show-all").click()
+        bars = explorer.at("#why .contributions li")
+        expect(bars).to_have_count(len(split["contributions"]))
+        for bar, each in zip(bars.all(), split["contributions"], strict=True):
+            assert bar.locator(".name").inner_text() == each["name"]
+            assert float(bar.locator(".score").inner_text().replace("−", "-")) == pytest.approx(
+                each["value"], rel=0.01, abs=1e-4
+            )
+            assert bar.locator(".bar.below").count() == (each["value"] < 0)
+        with explorer.page.expect_download() as table:
+            explorer.at("#reasons-csv").click()
+        saved = list(csv.DictReader(io.StringIO(Path(table.value.path()).read_text(encoding="utf-8"))))
+        adds = [(row["learner"], row["name"], float(row["adds"])) for row in saved if row["adds"]]
+        assert adds == [
+            *((each["name"], "", each["share"]) for each in why["learners"]),
+            *(("pathboost", each["name"], each["value"]) for each in split["contributions"]),
+        ]
+        explorer.open(g="shop", q="u39", qt="user", model="mix")
+        explorer.see(".results").to_contain_text("The model mix leads to no other node")
+        explorer.open(g="shop", q="u3", qt="user", model="trees", t=target)
+        explorer.see("#why .contributions h3").to_have_text("What decides the score")
+        explorer.see("#why .learners").to_have_count(0)
+
+
+@pytest.mark.slow
+def test_the_mix_is_among_what_was_tried(browser: Browser, mixed: Running, trained: tuple[HIN, Path]) -> None:
+    report = json.loads((trained[1] / "auto.json").read_text(encoding="utf-8"))
+    with explore(browser, mixed.url) as explorer:
+        job = {"id": "j", "kind": "train", "graph": "shop", "state": "done", "created": 0}
+        explorer.page.route("**/api/jobs", lambda route: route.fulfill(json=job))
+        end = f"id: 1\nevent: end\ndata: {json.dumps(job)}\n\n"
+        explorer.page.route("**/api/jobs/j/events", lambda route: route.fulfill(body=end))
+        explorer.page.route("**/api/jobs/j/result", lambda route: route.fulfill(json=report))
+        explorer.open(g="shop", v="examples", type="user", pairs=json.dumps([["u0", "u1", 1], ["u0", "u2", 0]]))
+        explorer.at(".train button").click()
+        explorer.see(".trained").to_contain_text("Kept: pathboost and infer.")
+        explorer.at(".trained summary").click()
+        rows = [row.locator("td").all_inner_texts() for row in explorer.at(".trained tbody tr").all()]
+        assert [row[0] for row in rows] == ["pathboost", "infer", "the mix"]
+        for row, each in zip(rows, [*report["tried"], report["mix"]], strict=True):
+            assert [float(text) for text in row[1:]] == pytest.approx(
+                [each["score"], each["ndcg"], each["weight"]], abs=6e-3
+            )
+
+
 def test_a_part_that_fails_leaves_the_others(teller: Explorer) -> None:
     teller.page.route("**/explain?*", lambda route: route.fulfill(json={"groups": [None], "summary": "x"}))
     teller.open(**WARD)
@@ -338,6 +439,7 @@ def test_of_equal_names_the_best_connected_node_opens(teller: Explorer) -> None:
     teller.at("#query").fill("king kong")
     teller.see(".option").to_have_count(3)
     teller.see(".option").to_contain_text(["3 edges", "1 edge", "1 edge"])
+    teller.see(".option").to_contain_text(["year 1976", "year 1933", "year 2005"])
     teller.at("#query").press("Enter")
     teller.see(".node-page .id").to_have_text("8")
 

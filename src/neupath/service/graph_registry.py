@@ -1,7 +1,7 @@
 """The graphs and models that are served, by name, and the cache of scorers fitted to them."""
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -14,7 +14,7 @@ from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
 from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, arrow
-from neupath.graph.name_search import search_types
+from neupath.graph.name_search import Match, search_types
 from neupath.graph.nodes import Nodes
 from neupath.graph.summary import Summary, summarise
 from neupath.io import load
@@ -117,7 +117,32 @@ class GraphHandle:
         degrees = self.hin.degrees
         total, page = search_types(parts, request.text, request.limit, request.offset, degrees=degrees)
         matches = [self.hin.matched(kind, row, match).to_dict() for kind, row, match in page]
+        for place, differing in self._tell_apart(page, matches).items():
+            matches[place]["differs"] = differing
         return {"node_type": chosen, "total": total, "offset": request.offset, "nodes": matches}
+
+    def _tell_apart(
+        self, page: Sequence[tuple[str, int, Match]], matches: Sequence[dict[str, object]]
+    ) -> dict[int, dict[str, str]]:
+        """Return, of each match with namesakes, the attribute that tells most of them apart."""
+        namesakes: dict[tuple[object, object], list[int]] = {}
+        for place, match in enumerate(matches):
+            if match["name"] is not None:
+                namesakes.setdefault((match["node_type"], match["name"]), []).append(place)
+        told: dict[int, dict[str, str]] = {}
+        for (kind, _), places in namesakes.items():
+            attributes = self.hin.nodes[str(kind)].attributes
+            if len(places) == 1 or not attributes.column_names:
+                continue
+            rows = [page[place][1] for place in places]
+            columns = {
+                name: [str(attributes[name][row].as_py() or "") for row in rows] for name in attributes.column_names
+            }
+            best = max(columns, key=lambda name: (len(set(columns[name])), -max(map(len, columns[name]))))
+            if len(set(columns[best])) > 1:
+                known = ((place, value) for place, value in zip(places, columns[best], strict=True) if value)
+                told |= {place: {"attribute": best, "value": value} for place, value in known}
+        return told
 
     def to_dict(self) -> dict[str, object]:
         nodes = sum(len(nodes) for nodes in self.hin.nodes.values())

@@ -192,6 +192,11 @@ function NodeOption({ node, types }) {
     <>
       <bdi class="name">{shown(labelOf(node), 80)}</bdi>
       {isNamed(node) && <bdi class="id">{shown(node.id, 60)}</bdi>}
+      {node.differs && (
+        <span class="quiet">
+          {shown(node.differs.attribute, 30)} {shown(node.differs.value, 40)}
+        </span>
+      )}
       <span class="quiet">{count(node.degree, "edge")}</span>
       {node.match === "spelling" && <span class="quiet">similar spelling</span>}
       <TypeChip type={node.node_type} types={types} />

@@ -501,7 +501,7 @@ function TrainModel({ state, type, pairs }) {
     <div class="train">
       <h3>Train a model</h3>
       <p class="quiet">
-        Several kinds are trained, judged by pairs that are held out, and the best is kept. It takes some 50 pairs or
+        Several kinds are trained and judged by pairs that are held out, and the best of them, or a mix, is kept. It takes some 50 pairs or
         more, and goes on as a job when you leave this page.
       </p>
       <label class="small">
@@ -545,19 +545,24 @@ function Trained({ report, job, state, type, pairs }) {
             <tr>
               <th scope="col">Kind</th>
               <th scope="col">{capital(report.metric)}, held out</th>
+              <th scope="col">nDCG@20</th>
               <th scope="col">Weight</th>
             </tr>
           </thead>
           <tbody>
-            {report.tried.map((one) => (
-              <tr key={one.learner}>
-                <td>{one.learner}</td>
-                <td>{one.score === null ? one.note || "–" : score(one.score)}</td>
-                <td>{score(one.weight)}</td>
+            {[...report.tried, ...(report.mix ? [report.mix] : [])].map((one) => (
+              <tr key={one.learner} class={one === report.mix ? "mix" : ""}>
+                <td>{one === report.mix ? "the mix" : one.learner}</td>
+                <td>{score(one.score)}</td>
+                <td>{score(one.ndcg)}</td>
+                <td>
+                  {one.weight.toFixed(2)} {one.note && <span class="quiet">{shown(one.note, 200)}</span>}
+                </td>
               </tr>
             ))}
           </tbody>
         </table>
+        {report.unlabelled && <p class="quiet">{capital(shown(report.unlabelled, 400))}.</p>}
       </details>
     </div>
   );

@@ -561,7 +561,7 @@ function Column({ side, answer, other, state, type, canMark, canAdd = false, evi
       )}
       {data && !data.hits.length && !isStale && (
         <p class="empty">
-          {capital(meaningWords(meaning, answer.types))} lead{meaning.whole ? "s" : ""} to no other node
+          {capital(meaningWords(meaning, answer.types))} lead{meaning.whole || meaning.model ? "s" : ""} to no other node
           {state.less.length ? " that is more like the one than like the other" : ""}
           {state.where.length || state.unless.length ? " that meets the conditions" : ""}.
         </p>

@@ -79,15 +79,29 @@ function toCsv(hits, origin) {
 
 const writeCsv = (rows) => rows.map((row) => row.map(field).join(",")).join("\r\n");
 
+/** What the learners of a stack add to its score, and what boosted trees add to their margin. */
+function addedTo(why) {
+  const learners = why.learners ?? [{ name: why.measure, explanation: why }];
+  return [
+    ...(why.learners ?? []).map((one) => ({ measure: why.measure, learner: one.name, score: one.score, adds: one.share })),
+    ...learners.flatMap((one) =>
+      (one.explanation?.contributions ?? []).map(({ name, value }) => ({ learner: one.name, name, adds: value })),
+    ),
+  ];
+}
+
 /** Save all reasons of a hit, as what the service said or as a table with a row for each. */
 export function saveReasons(why, parts, format, name) {
   if (format === "JSON")
     return download(`${name}.json`, new Blob([JSON.stringify(why, null, 1)], { type: "application/json" }));
+  const added = addedTo(why);
   const columns = ["metapath", "measure", "node_type", "id", "name", "share", "score", "paths"];
+  const all = added.length ? [...columns, "learner", "adds"] : columns;
   const rows = parts.flatMap((part) =>
     part.groups.map((group) => columns.map((column) => group[column] ?? part[column] ?? why[column])),
   );
-  return download(`${name}.csv`, new Blob([writeCsv([columns, ...rows])], { type: "text/csv" }));
+  rows.push(...added.map((one) => all.map((column) => one[column])));
+  return download(`${name}.csv`, new Blob([writeCsv([all, ...rows])], { type: "text/csv" }));
 }
 
 /** Copy a text; return whether the browser allows it, which it does on this computer and over HTTPS only. */

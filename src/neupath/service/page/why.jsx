@@ -8,10 +8,25 @@ import { NodeLink } from "./node.jsx";
 import { JobRun } from "./jobs.jsx";
 import { useAnswer } from "./requests.js";
 import { change, linkTo } from "./store.js";
-import { announce, Bar, count, labelOf, Panel, percent, pluralOf, Problem, score, shown, Waiting } from "./words.jsx";
+import {
+  announce,
+  Bar,
+  count,
+  labelOf,
+  Panel,
+  percent,
+  pluralOf,
+  Problem,
+  score,
+  shown,
+  signed,
+  SignedBar,
+  Waiting,
+} from "./words.jsx";
 
 const DRAWN = 10;
 const MOST_DRAWN = 60;
+const LISTED = 12; // contributions that are listed at first
 const FEW_TIES = 5; // groups of one share that are listed as rows
 
 /** The explanation of one hit. `subject` has the graph, the meaning, the query, the target and how the list looks. */
@@ -140,6 +155,11 @@ function Explanation({ why, state, types, meaning, queries, target, k }) {
       </p>
       {why.why_not && <p class="why-not">{shown(why.why_not.sentence, 600)}</p>}
       {why.members && <MemberShares members={why.members} />}
+      {why.learners && <Learners learners={why.learners} total={why.score} />}
+      {contributionsOf(why).map(({ learner, ...split }) => (
+        <Contributions key={learner} title={learner && `What decides the score of ${learner}`} {...split} />
+      ))}
+      {why.learners && <SourceOfPaths learners={why.learners} />}
       {parts.map((part) => (
         <Panel
           key={part.metapath ?? "model"}
@@ -176,6 +196,87 @@ function MemberShares({ members }) {
       </ul>
     </>
   );
+}
+
+/** What each learner of a stack adds to its score. */
+function Learners({ learners, total }) {
+  return (
+    <div class="scrolling">
+      <table class="learners">
+        <thead>
+          <tr>
+            <th scope="col">Learner</th>
+            <th scope="col">Weight</th>
+            <th scope="col">Its own score</th>
+            <th scope="col">Adds</th>
+          </tr>
+        </thead>
+        <tbody>
+          {learners.map((one) => (
+            <tr key={one.name}>
+              <td>{shown(one.name, 40)}</td>
+              <td>{one.weight.toFixed(2)}</td>
+              <td>{score(one.score)}</td>
+              <td>{signed(one.share)}</td>
+            </tr>
+          ))}
+        </tbody>
+        <tfoot>
+          <tr>
+            <th scope="row" colspan={3}>
+              Score of the mix
+            </th>
+            <td>{signed(total)}</td>
+          </tr>
+        </tfoot>
+      </table>
+    </div>
+  );
+}
+
+/** What boosted trees add up, of a model or of those learners of a stack that split their scores. */
+function contributionsOf(why) {
+  const all = why.learners?.map((one) => ({ learner: one.name, ...one.explanation })) ?? [{ ...why, learner: null }];
+  return all.filter((one) => one.contributions?.length);
+}
+
+/** All that raises and lowers the margin of a score, the largest first, as signed bars. */
+function Contributions({ title, contributions, base, margin, score: own }) {
+  const [isWhole, setWhole] = useState(false);
+  const most = Math.max(...contributions.map((one) => Math.abs(one.value)));
+  const rest = isWhole ? [] : contributions.slice(LISTED);
+  return (
+    <div class="contributions">
+      <h3>{shown(title ?? "What decides the score", 80)}</h3>
+      <p class="quiet">
+        {signed(base)} for any pair, and these, add up to {signed(margin)}; squashed to 0 to 1, that is {score(own)}.
+      </p>
+      <ul class="weights">
+        {contributions.slice(0, contributions.length - rest.length).map((one) => (
+          <li key={one.name}>
+            <span class="name">{shown(one.name, 200)}</span>
+            <SignedBar share={one.value / most} />
+            <span class="score">{signed(one.value)}</span>
+          </li>
+        ))}
+      </ul>
+      {rest.length > 0 && (
+        <p class="quiet">
+          and {count(rest.length)} more, together {signed(rest.reduce((sum, one) => sum + one.value, 0))}{" "}
+          <button type="button" class="show-all" onClick={() => setWhole(true)}>
+            Show all {count(contributions.length)}
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Say whose paths are shown: those of the heaviest learner that shows any. */
+function SourceOfPaths({ learners }) {
+  const source = learners.find((one) => one.explanation);
+  const isShown = source && (source.explanation.groups ?? source.explanation.parts)?.length > 0;
+  return isShown ? <h3 class="source-of-paths">Paths of {shown(source.name, 40)}</h3> : null;
 }
 
 /** Say what the numbers of a formula are. */

@@ -31,6 +31,9 @@ export function score(value) {
   return size < 0.0001 ? value.toExponential(1) : value.toFixed(4);
 }
 
+/** Format what is added to a score, with its sign. */
+export const signed = (value) => `${value < 0 ? "−" : "+"}${score(Math.abs(value))}`;
+
 export function percent(share) {
   if (share > 0 && share < 0.0005) return "< 0.1 %";
   return `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
@@ -127,6 +130,16 @@ export function Bar({ share, title }) {
   return (
     <span class="bar" aria-hidden="true" title={title}>
       <span style={{ width: `${Math.max(0, Math.min(100, 100 * share))}%` }} />
+    </span>
+  );
+}
+
+/** A bar that goes right from its middle for what raises a score, and left for what lowers it. */
+export function SignedBar({ share }) {
+  const width = 50 * Math.min(1, Math.abs(share));
+  return (
+    <span class={`bar signed ${share < 0 ? "below" : ""}`} aria-hidden="true">
+      <span style={{ width: `${width}%`, marginInlineStart: `${share < 0 ? 50 - width : 50}%` }} />
     </span>
   );
 }
