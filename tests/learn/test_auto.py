@@ -412,6 +412,13 @@ def test_where_all_learners_are_at_chance_the_standard_mix_without_networks(
     report = train_auto(hin, three_of_four(), tmp_path)
     assert report.chosen == ("pathboost", "infer")
     assert "no learner ranks held-out labels better than chance by a standard error" in report.reason
+    assert {each.note for each in report.tried} == {"AUC not above chance by a standard error"}, "two have a weight"
+
+
+def test_labels_that_all_say_no_train_nothing(tmp_path: Path) -> None:
+    labels = [(f"u{query}", f"u{target}", 0.0) for query in range(12) for target in range(20, 25)]
+    with pytest.raises(NeuPathError, match="all 60 labels are 0, and none says what is similar"):
+        train_auto(shop_graph(), labels, tmp_path)
 
 
 def test_networks_need_labels_of_fifteen_queries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

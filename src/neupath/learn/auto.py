@@ -647,6 +647,10 @@ class _AutoRun:
                 self.progress(f"trying {name}", number, len(self.learners))
                 self._try(name, len(self.learners) - number)
             members, reason = self._choose()
+        elif not self.labels.scores.any():
+            raise QueryError(
+                f"all {len(self.labels)} labels are 0, and none says what is similar; add pairs that are more similar"
+            )
         else:
             first = _FOR_FEW_LABELS if _FOR_FEW_LABELS in self.learners else self.learners[0]
             cause = too_few(self.given) or "all labels are equal"
@@ -742,7 +746,8 @@ class _AutoRun:
             return {next(iter(finished)): 1.0}, f"{next(iter(finished))} alone finished"
         by_chance = [name for name, scores in finished.items() if not self._beats_chance(scores)]
         for name in by_chance:
-            self.state.notes[name] = f"no weight: {self.metric} not above chance by a standard error"
+            prefix = "" if len(by_chance) == len(finished) else "no weight: "
+            self.state.notes[name] = f"{prefix}{self.metric} not above chance by a standard error"
         if len(by_chance) == len(finished):
             known = [name for name in finished if name not in _NETWORKS] or list(finished)
             prior = _standard_mix(known)
