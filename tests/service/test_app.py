@@ -335,8 +335,8 @@ def test_a_saved_model_is_searched_and_explained(running: Running) -> None:
     explained = running.get("/api/graphs/toy/explain?query=Mike&target=Mary&metapath=APVPA")
     assert running.get("/api/graphs/toy/explain?query=Mike&target=Mary&model=saved").text == explained.text
     assert running.get("/api/models").json()[0] == {
-        "name": "saved", "graphs": ["toy"], "measure": "pathsim", "exact": True, "source_type": "author",
-        "target_type": "author", "metapath": PATH, "explains": True,
+        "name": "saved", "title": "saved", "created": None, "graphs": ["toy"], "measure": "pathsim", "exact": True,
+        "source_type": "author", "target_type": "author", "metapath": PATH, "explains": True,
     }  # fmt: skip
 
 

@@ -173,6 +173,7 @@ def connect(
 ) -> Iterator[Workers]:
     """Connect to a scheduler, or start one here with workers of its own; raise unless all see a folder."""
     try:
+        import cryptography  # noqa: F401  for the certificates of workers that are started here
         import dask
         from distributed import Client, LocalCluster
         from distributed.security import Security

@@ -99,7 +99,7 @@ class WhatIf:
 
     @property
     def summary(self) -> str:
-        """What the smallest set does, and whether a smaller one is excluded; or why there is none."""
+        """What the smallest set does, and whether a smaller one is excluded. Without a set, the reason."""
         if self.smallest is None:
             return str(self.reason)
         count = len(self.smallest.elements)

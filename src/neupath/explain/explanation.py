@@ -569,11 +569,11 @@ def _step_of(metapath: MetaPath, by: str | int | None) -> int | None:
 def _combined(scorer: Scorer, parts: list[ExplainedPart]) -> CombinedExplanation:
     parts.sort(key=lambda part: -part.share)
     first = parts[0].explanation
-    score, rank, num_targets = standing(scorer, first.query.id, first.target.id)
+    score, rank, num_targets = score_and_rank(scorer, first.query.id, first.target.id)
     return CombinedExplanation(first.query.id, first.target.id, scorer.name, score, tuple(parts), rank, num_targets)
 
 
-def standing(scorer: Scorer, query: Id, target: Id) -> tuple[float, int | None, int]:
+def score_and_rank(scorer: Scorer, query: Id, target: Id) -> tuple[float, int | None, int]:
     """Return the score and the rank of a target as a search for the query has them, and how many nodes it ranks.
 
     The rank is None if the target is no hit, has the score 0, or is the query itself.
@@ -752,7 +752,7 @@ def _explain_attention(scorer: Any, query: Id, target: Id, limit: int, paths: in
         )  # fmt: skip
         groups.append(PathGroup(middle, len(own), None, sum(path.weight for path in own), instances))
     groups.sort(key=lambda group: -group.share)
-    score, rank, num_targets = standing(scorer, query, target)
+    score, rank, num_targets = score_and_rank(scorer, query, target)
     explanation = AttentionExplanation(
         query, target, scorer.name, score, traced[:limit], tuple(groups[:limit]), len(groups), rank=rank,
         num_targets=num_targets,
@@ -882,7 +882,7 @@ def _explain_stack(
     stack: Any, query: Id, target: Id, limit: int, *, by: str | int | None, paths: int
 ) -> StackExplanation:
     """Explain each learner of a stack that can be, and what each adds to the score of the stack."""
-    score, rank, num_targets = standing(stack, query, target)
+    score, rank, num_targets = score_and_rank(stack, query, target)
     learners, refused = [], None
     for scorer, (name, weight, own, share) in zip(stack.scorers_, stack.parts_of_score(query, target), strict=True):
         explanation = None

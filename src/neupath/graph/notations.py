@@ -179,7 +179,7 @@ class _Format(NamedTuple):
 
 @cache
 def _format(text: str) -> _Format:
-    """Read a format as `strptime` has it; raise ValueError with the reason if it is none."""
+    """Read a format as `strptime` takes it; raise ValueError with the reason if it is not one."""
     pattern, directives, at = "", [], 0
     for match in re.finditer(r"%(.?)|\s+|[^%\s]+", text, re.DOTALL):
         if not match[0].startswith("%"):

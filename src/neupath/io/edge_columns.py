@@ -381,7 +381,7 @@ def read_node_attributes(
     for name in attributes.column_names:
         values = attributes[name]
         if name in kinds:
-            values = declared_values(values.combine_chunks(), kinds[name], name, place)
+            values = declared_values(values.combine_chunks(), kinds[name], name, place, typed=typed)
         elif typed and may_be_times(values):
             values = plain_texts(_as_written_times(values.combine_chunks()))
         columns[name] = values
@@ -403,8 +403,13 @@ def undeclared_attributes(columns: Mapping[str, pa.Array] | pa.Table, node_type:
     return attributes_in_memory(Selection(table, {}, table.columns), lambda row: f"{node_type} {row + 1}")
 
 
-def declared_values(values: pa.Array, word: str, column: str, place: Place) -> pa.Array:
-    """Return an attribute of nodes as graph.toml declares it; raise at the first value that is something else."""
+def declared_values(values: pa.Array, word: str, column: str, place: Place, *, typed: bool) -> pa.Array:
+    """Return an attribute of nodes as graph.toml declares it; raise at the first value that is something else.
+
+    Texts of a typed table stay as they are, blanks too.
+    """
+    if word == "text" and typed and kept_type(values.type) == TEXT:
+        return plain_texts(values)
     return plain_texts(_declared(values, word, column, place))
 
 

@@ -215,7 +215,8 @@ class StagedNodes(StagedTable):
         """Return the values of an attribute in some rows as the store keeps them."""
         name = field_.name
         if name in self.kinds_declared:
-            return declared_values(values, self.kinds_declared[name], name, lambda row: self.place(int(rows[row])))
+            word, place = self.kinds_declared[name], self.place
+            return declared_values(values, word, name, lambda row: place(int(rows[row])), typed=self.typed)
         if name in self.texts and field_.type != pa.string():
             return self.texts[name].convert(values)
         return convert(values, field_.type)

@@ -168,7 +168,7 @@ class Selection:
         return SelectedRows(columns, attributes), rows
 
     def _without_missing(self, columns: Mapping[str, pa.Array]) -> Rows:
-        """Return the rows of which no id is one of the texts that mean that there is none."""
+        """Return the rows without an id in `missing_ids`."""
         kept = np.ones(len(next(iter(columns.values()))), dtype=np.bool_)
         for role in ("id", "source", "target"):
             if role in columns and pa.types.is_string(columns[role].type):

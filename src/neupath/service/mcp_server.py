@@ -90,7 +90,7 @@ def make_mcp_app(service: Service, token: str | None, hosts: frozenset[str] | No
     """Return the MCP server as an ASGI application that speaks streamable HTTP at `PATH`.
 
     The service's middleware checks the host, the origin, the token, sizes and times, so the transport checks none. It
-    takes POST only: without sessions, the stream that GET opens would carry nothing, and hold a place for ever.
+    takes POST only: without sessions, the stream that GET opens would carry nothing and keep one of the places.
     """
     streamable = make_mcp(service).streamable_http_app(
         streamable_http_path=PATH, json_response=True, stateless_http=True,
