@@ -234,10 +234,10 @@ def _factor(adjacency: Csr, most_core: int) -> _Factors | None:
 
 
 def _most_by(components: Rows, values: Floats, size: int) -> Floats:
-    """Return the largest value of each component; none is below 0."""
-    most = np.zeros(size)
-    np.maximum.at(most, components, values)
-    return most
+    """Return the largest value of each component."""
+    order = np.argsort(components, kind="stable")
+    starts = np.searchsorted(components, np.arange(size), sorter=order)
+    return np.maximum.reduceat(values[order], starts) if size else np.zeros(0)
 
 
 def _rounding_error(largest: Floats, depths: Floats, trace: Floats) -> Floats:
