@@ -271,7 +271,7 @@ def _digits(components: Rows, diagonal: Floats, adjacency: Csr, noise: Floats) -
     units[some] = np.minimum(ninth, np.where(lost > enough, had, enough))
     wrong = lost + units[some] / 2
     # of two scores 1 / (1 + r), the difference is that of r divided by both 1 + r
-    shown = np.minimum(wrong / (1 + least) / (1 + np.maximum(least - wrong, 0.0)), 1 / (1 + least))
+    shown = np.minimum(wrong / (1 + least) / (1 + np.maximum(least - wrong, 0.0)), 1.0)
     error = float(shown.max())
     return units, 0.0 if error <= _ROUNDED else error
 
@@ -330,11 +330,17 @@ class _Sketch:
             step = np.where(size > enough, _ratio(size, np.einsum("ij,ij->j", direction, image)), 0.0)
             solution += step * direction
             image *= step
-            remainder -= image
+            # along π nothing is solved for, and what rounding leaves there grows until it is all there is
+            remainder = self._without_stationary(remainder - image)
             before, size = size, _squares(remainder)
             direction *= _ratio(size, before)
             direction += remainder
         return self._without_stationary(solution)
+
+    def rest(self, known: Floats, solution: Floats) -> Floats:
+        """Return what (I - N)·x leaves of the right-hand sides."""
+        left: Floats = self._without_stationary(known) - solution + np.asarray(self.transitions @ solution)
+        return left
 
     def _without_stationary(self, values: Floats) -> Floats:
         along: Floats = np.asarray(self.stationary.T @ (self.stationary @ values))
@@ -366,19 +372,40 @@ def _sketch(adjacency: Csr, tolerance: float, seed: int, progress: Progress) -> 
         # r is at least 1/d, so that a score changes by less than r does
         error = sketch_error(len(roots), _SKETCHES) * norms * degrees / (1 + degrees) ** 2
     diagonal = 1 - 2 * shares**2 + norms
+    solved, left = np.zeros(len(roots)), np.zeros(len(roots))  # squares of solutions, and of what they leave
     inexact = np.flatnonzero((error > tolerance) & (np.diff(adjacency.indptr) > 0))
     for at in range(0, len(inexact), _COLUMNS):
         nodes = inexact[at : at + _COLUMNS]
         start = np.zeros((len(roots), len(nodes)))
         start[nodes, np.arange(len(nodes))] = 1.0
         # the error of this entry is the square of that of the solution
-        diagonal[nodes] = solver.solve(start, _FINE if tolerance == 0 else _CLOSE)[nodes, np.arange(len(nodes))]
+        solutions = solver.solve(start, _FINE if tolerance == 0 else _CLOSE)
+        diagonal[nodes] = solutions[nodes, np.arange(len(nodes))]
         error[nodes] = 0.0 if tolerance == 0 else _ROUNDED
+        if tolerance == 0:
+            solved[nodes], left[nodes] = _squares(solutions), _squares(solver.rest(start, solutions))
         progress("solving for nodes", at + len(nodes), len(inexact))
     inverse = np.divide(diagonal, roots**2, out=np.zeros(len(roots)), where=roots > 0)
     units, rounded = _digits(components, inverse, adjacency, np.zeros(size[0]))
     estimated = float(error[np.diff(adjacency.indptr) > 0].max(initial=0.0))
-    return replace(solver, diagonal=diagonal, units=units, error=estimated + rounded)
+    error_of_solver = _solver_error(components, solved, left)
+    return replace(solver, diagonal=diagonal, units=units, error=min(1.0, estimated + rounded + error_of_solver))
+
+
+def _solver_error(components: Rows, solved: Floats, left: Floats) -> float:
+    """Return by how much scores may be wrong where solutions, of such squares, are the columns of the inverse.
+
+    A column is wrong by at most what its solution leaves times the norm of (I - N)⁺, which is at most the root of the
+    squares of all its entries; and r(x, y) by what the columns are, times 1/d_x + 1/d_y + 2/√(d_x·d_y). As r is at
+    least 1/d_x and 1/d_y, a score is wrong by at most as much as a column.
+    """
+    size = int(components.max(initial=-1)) + 1
+    shares = np.sqrt(np.bincount(components, left, size))
+    norms = np.sqrt(np.bincount(components, solved, size))
+    norms = np.divide(norms, 1 - shares, out=np.full(size, np.inf), where=shares < 1)
+    most = np.maximum(np.sqrt(_most_by(components, left, size)), _FINE)
+    error = float((norms * most).max(initial=0.0))
+    return 0.0 if error <= _ROUNDED else error
 
 
 def _sketch_norms(adjacency: Csr, solver: _Sketch, seed: int, progress: Progress) -> Floats:
