@@ -356,7 +356,7 @@ def test_two_dense_parts_that_one_edge_joins_are_far_apart(monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("bridge", "most_stated"), [(1.0, 0.0), (1e-3, 1e-4), (1e-6, 1.0)])
-def test_exact_commute_times_of_a_graph_that_does_not_fit_state_what_the_solver_leaves(
+def test_commute_times_of_a_graph_that_does_not_fit_state_what_the_solver_leaves(
     bridge: float, most_stated: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = 60
@@ -372,11 +372,14 @@ def test_exact_commute_times_of_a_graph_that_does_not_fit_state_what_the_solver_
     mean = np.full(weights.shape, 1 / len(weights))
     inverse = np.linalg.inv(np.diag(weights.sum(axis=1)) - weights + mean) - mean
     resistances = np.diag(inverse)[:, None] + np.diag(inverse) - 2 * inverse
+    estimating(monkeypatch)
     monkeypatch.setattr(commutetime, "_MOST_EXACT_CORE", -1)
-    measure = CommuteTime("a", tolerance=0).fit(hin)
-    wrong = np.abs(measure.score_rows(np.arange(2 * size)) - 1 / (1 + resistances)).max()
-    assert wrong <= measure.error_ + 1e-9
+    estimate, measure = CommuteTime("a").fit(hin), CommuteTime("a", tolerance=0).fit(hin)
+    for each in (estimate, measure):
+        wrong = np.abs(each.score_rows(np.arange(2 * size)) - 1 / (1 + resistances)).max()
+        assert wrong <= each.error_ + 1e-9
     assert measure.error_ <= most_stated
+    assert estimate.error_ <= 0.01 or bridge < 1e-3
     assert measure.exact == (bridge == 1.0)
     assert wrong <= 1e-8 or bridge < 1e-3
 

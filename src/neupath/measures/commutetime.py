@@ -30,6 +30,7 @@ _CLOSE, _FINE = (
 )  # the share of a right-hand side that a solver may leave: two parts joined by few edges are far
 _ROUNDED = 1e-9  # an error of scores that does not show in nine digits
 _TRUSTED = 1e-3  # the share of an inverse that rounding may take before nothing is known of it
+_SHARE_OF_NORMS = 0.9999  # of the tolerance; the solver may use the rest
 _MOST_ITERATIONS = 10_000
 _EDGES = 1 << 17  # whose random numbers are drawn at a time
 
@@ -373,7 +374,7 @@ def _sketch(adjacency: Csr, tolerance: float, seed: int, progress: Progress) -> 
         error = sketch_error(len(roots), _SKETCHES) * norms * degrees / (1 + degrees) ** 2
     diagonal = 1 - 2 * shares**2 + norms
     solved, left = np.zeros(len(roots)), np.zeros(len(roots))  # squares of solutions, and of what they leave
-    inexact = np.flatnonzero((error > tolerance) & (np.diff(adjacency.indptr) > 0))
+    inexact = np.flatnonzero((error > _SHARE_OF_NORMS * tolerance) & (np.diff(adjacency.indptr) > 0))
     for at in range(0, len(inexact), _COLUMNS):
         nodes = inexact[at : at + _COLUMNS]
         start = np.zeros((len(roots), len(nodes)))
@@ -388,24 +389,39 @@ def _sketch(adjacency: Csr, tolerance: float, seed: int, progress: Progress) -> 
     inverse = np.divide(diagonal, roots**2, out=np.zeros(len(roots)), where=roots > 0)
     units, rounded = _digits(components, inverse, adjacency, np.zeros(size[0]))
     estimated = float(error[np.diff(adjacency.indptr) > 0].max(initial=0.0))
-    error_of_solver = _solver_error(components, solved, left)
+    if tolerance == 0:
+        most = np.sqrt(_most_by(components, left, size[0]))
+        error_of_solver = _solver_error(_norms_of_all(components, solved, left), most)
+    else:
+        trace = np.bincount(components, np.maximum(diagonal, 0.0)).astype(np.float64)
+        error_of_solver = _solver_error(trace, _left_of_far(solver, diagonal))
     return replace(solver, diagonal=diagonal, units=units, error=min(1.0, estimated + rounded + error_of_solver))
 
 
-def _solver_error(components: Rows, solved: Floats, left: Floats) -> float:
-    """Return by how much scores may be wrong where solutions, of such squares, are the columns of the inverse.
+def _solver_error(norms: Floats, left: Floats) -> float:
+    """Return by how much scores may be wrong, by a bound of ‖(I - N)⁺‖ and what solutions leave in each component.
 
-    A column is wrong by at most what its solution leaves times the norm of (I - N)⁺, which is at most the root of the
-    squares of all its entries; and r(x, y) by what the columns are, times 1/d_x + 1/d_y + 2/√(d_x·d_y). As r is at
-    least 1/d_x and 1/d_y, a score is wrong by at most as much as a column.
+    A column is wrong by at most the product; and r(x, y) by what the columns are, times 1/d_x + 1/d_y + 2/√(d_x·d_y).
+    As r is at least 1/d_x and 1/d_y, a score is wrong by at most as much as a column.
     """
-    size = int(components.max(initial=-1)) + 1
-    shares = np.sqrt(np.bincount(components, left, size))
-    norms = np.sqrt(np.bincount(components, solved, size))
-    norms = np.divide(norms, 1 - shares, out=np.full(size, np.inf), where=shares < 1)
-    most = np.maximum(np.sqrt(_most_by(components, left, size)), _FINE)
-    error = float((norms * most).max(initial=0.0))
+    error = float((norms * np.maximum(left, _FINE)).max(initial=0.0))
     return 0.0 if error <= _ROUNDED else error
+
+
+def _norms_of_all(components: Rows, solved: Floats, left: Floats) -> Floats:
+    """Bound ‖(I - N)⁺‖ of each component by all its entries, from the squares of solutions and of what they leave."""
+    shares, norms = np.sqrt(np.bincount(components, left)), np.sqrt(np.bincount(components, solved))
+    bounds: Floats = np.divide(norms, 1 - shares, out=np.full(len(norms), np.inf), where=shares < 1)
+    return bounds
+
+
+def _left_of_far(solver: _Sketch, diagonal: Floats) -> Floats:
+    """Return what solutions leave in each component, from the node that is farthest from the others."""
+    order = np.lexsort((diagonal, solver.components))
+    start = np.zeros((len(diagonal), 1))
+    start[order[np.diff(solver.components[order], append=-1) != 0]] = 1.0
+    rest = solver.rest(start, solver.solve(start, _FINE))[:, 0]
+    return np.sqrt(np.bincount(solver.components, rest**2))
 
 
 def _sketch_norms(adjacency: Csr, solver: _Sketch, seed: int, progress: Progress) -> Floats:
