@@ -201,7 +201,8 @@ class HIN:
 
     def num_edges(self, relation: Relation | str) -> int:
         """Count the pairs of nodes that a relation joins, an undirected pair once; a name of a relation will do."""
-        relation = self.schema.relation(relation) if isinstance(relation, str) else relation
+        if not isinstance(relation, Relation) or relation not in self.matrices:
+            relation = self.schema.relation(str(relation))
         matrix = self.matrices[relation]
         if relation.directed:
             return int(matrix.nnz)
@@ -391,6 +392,8 @@ class HIN:
         >>> [(node.node_type, node.id, node.match) for node in load("toy").find("sigmd", 1)]
         [('venue', 'SIGMOD', 'spelling')]
         """
+        if not isinstance(text, str):
+            raise QueryError(f"‹text› is {one_line(repr(text))}; give a text to search for", parameter="text")
         if k < 1:
             raise QueryError(f"‹k› is {k}; find at least 1 node", parameter="k")
         types = self.nodes if node_type is None else [self.schema.node_type(node_type)]
