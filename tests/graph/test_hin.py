@@ -39,6 +39,11 @@ def test_an_undirected_relation_is_its_own_reverse() -> None:
     assert hin.num_edges(KNOWS) == hin.num_edges("knows") == hin.num_edges(str(KNOWS)) == 2
     with pytest.raises(SchemaError, match="no relation 'know' in this graph \\(it has"):
         hin.num_edges("know")
+    for other in (3, Relation("person", "unknown", "person")):
+        with pytest.raises(SchemaError, match="no relation .* in this graph"):
+            hin.num_edges(other)  # type: ignore[arg-type]
+    with pytest.raises(QueryError, match="text is NodeMatch.*; give a text to search for"):
+        hin.find(hin.find("")[0])  # type: ignore[arg-type]
     listed_both_ways = build([1, 0], [0, 1], relation=KNOWS, duplicates="drop")
     assert listed_both_ways.matrices[KNOWS].toarray().tolist() == [[0, 1], [1, 0]]
 

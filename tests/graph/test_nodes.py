@@ -19,7 +19,7 @@ def test_finds_by_id_then_by_name() -> None:
     assert MOVIES.find(10) == 0
     assert MOVIES.find("11") == 1
     assert MOVIES.find("Avatar") == 0
-    for spelling in (13, np.int64(13), np.uint8(13), np.float64(13.0), "13", np.str_("13")):
+    for spelling in (13, np.int64(13), np.uint8(13), np.float64(13.0), np.float32(13.0), "13", np.str_("13")):
         assert MOVIES.find(spelling) == 3
     texts = Nodes("paper", pa.array(["13", "x"]))
     assert [texts.find(spelling) for spelling in (13, np.int32(13), np.str_("13"))] == [0, 0, 0]

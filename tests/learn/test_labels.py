@@ -208,3 +208,10 @@ def test_drawn_labels_are_the_teachers(toy: HIN) -> None:
         assert len(set(strict.of_queries([query]).targets.tolist())) == 4
     with pytest.raises(NeuPathError, match="protocol is 'loose'; it can be paper or strict"):
         draw_pairs(teacher, ["Mike"], "loose")
+
+
+def test_hits_and_matches_in_pairs_stand_for_their_ids(toy: HIN) -> None:
+    hit, match = npth.PathSim("APVPA").fit(toy).top_k("Mike", 1)[0], toy.find("Mike", 1)[0]
+    named, given = (read_pairs(toy, [(a, b, 1.0), ("Jim", a, 0.0)]) for a, b in (("Mike", "Bob"), (match, hit)))
+    assert given.queries.tolist() == named.queries.tolist()
+    assert given.targets.tolist() == named.targets.tolist()

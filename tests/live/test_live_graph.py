@@ -80,8 +80,10 @@ class Changes(RuleBasedStateMachine):
         if not hasattr(self, "live"):
             return
         view = self.live.view()
+        degrees = {node_type: view.hin.degrees(node_type).tolist() for node_type in view.hin.nodes}
         scratch = rebuilt(view.hin)
         assert digest(view.hin) == digest(scratch)
+        assert degrees == {node_type: scratch.degrees(node_type).tolist() for node_type in scratch.nodes}
         for ours, theirs in zip(self.measures(), self.measures(), strict=True):
             scorer = view.scorer(ours)
             self.compare(scorer, theirs.fit(scratch), scratch.num_nodes(scorer.source_type))
@@ -105,6 +107,29 @@ class WholeChanges(Changes):
     @initialize(hin=hins(weighted=False))
     def start(self, hin: HIN) -> None:
         super().start(hin)
+
+
+def test_degrees_follow_changes_and_stay_with_their_versions() -> None:
+    people = Nodes("person", pa.array(["a", "b", "c"]))
+    knows, likes = (
+        npth.Relation("person", "knows", "person", directed=False),
+        npth.Relation("person", "likes", "person"),
+    )
+    none = np.zeros(0, dtype=np.int64)
+    edges = [npth.Edges(knows, np.array([0, 1]), np.array([1, 1])), npth.Edges(likes, none, none)]
+    live = LiveGraph(HIN.build([people], edges), compaction_share=float("inf"))
+    changes = [
+        [(knows, 1, 0, 5.0), (likes, 0, 2, 1.0)], [(knows, 1, 0, 0.0), (knows, 2, 1, 1.0)], [(knows, 1, 1, 0.0)],
+        [(likes, 0, 2, 0.0), (likes, 2, 2, 1.0), (knows, 0, 1, 1.0)], [(knows, 0, 1, 0.0), (knows, 0, 2, 0.0)],
+    ]  # fmt: skip
+    views = [live.view()]
+    for number, change in enumerate(changes):
+        set_edges(live, change, {"person": Nodes("person", pa.array(["d"]))} if number == 2 else None)
+        views.append(live.view())
+    expected = [[1, 2, 0], [2, 2, 1], [1, 2, 2], [1, 1, 2, 0], [1, 2, 3, 0], [0, 1, 3, 0]]
+    assert [view.hin.degrees("person").tolist() for view in views[::-1]] == expected[::-1]
+    assert live.view().hin.degrees("person").tolist() == expected[-1]
+    assert [rebuilt(view.hin).degrees("person").tolist() for view in views] == expected
 
 
 TestChanges, TestWholeChanges = pytest.mark.slow(Changes.TestCase), pytest.mark.slow(WholeChanges.TestCase)

@@ -211,6 +211,7 @@ def fractions_of(edges: list[tuple[int, int, float]], count: int) -> list[list[F
     exponents=st.lists(st.integers(-14, 14), min_size=8, max_size=8),
     chords=st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7), st.integers(-14, 14)), max_size=14),
 )
+@example(exponents=[0, 0, 0, 0, -10, -1, 0, 0], chords=[])
 @example(exponents=[0, 13, 0, 13, 0, 13, 0, 0], chords=[(0, 7, 13), (2, 5, 0)])
 @example(exponents=[-13, 0, 0, -13, 0, 0, -13, 0], chords=[(0, 2, 0), (3, 6, 0)])
 @example(exponents=[0, 3, 2, 11, 0, 2, -1, 4], chords=[(0, 5, 3), (2, 5, 3), (3, 4, -4), (3, 7, 12)])
@@ -352,6 +353,35 @@ def test_two_dense_parts_that_one_edge_joins_are_far_apart(monkeypatch: pytest.M
     estimating(monkeypatch)
     estimate = CommuteTime("a", tolerance=0.01)
     assert np.abs(every_score(estimate, hin) - expected).max() <= estimate.error_ <= 0.01
+
+
+@pytest.mark.parametrize(("bridge", "most_stated"), [(1.0, 0.0), (1e-3, 1e-4), (1e-6, 1.0)])
+def test_commute_times_of_a_graph_that_does_not_fit_state_what_the_solver_leaves(
+    bridge: float, most_stated: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 60
+    sources, targets = np.nonzero(np.triu(np.random.default_rng(0).random((size, size)) < 0.2, 1))
+    joined = Edges(
+        Relation("a", "r", "a", directed=False),
+        np.concatenate([sources, sources + size, [0]]),
+        np.concatenate([targets, targets + size, [size]]),
+        np.concatenate([np.ones(2 * len(sources)), [bridge]]),
+    )
+    hin = HIN.build([Nodes("a", pa.array(np.arange(2 * size)))], [joined])
+    weights = hin.matrices[joined.relation].toarray()
+    mean = np.full(weights.shape, 1 / len(weights))
+    inverse = np.linalg.inv(np.diag(weights.sum(axis=1)) - weights + mean) - mean
+    resistances = np.diag(inverse)[:, None] + np.diag(inverse) - 2 * inverse
+    estimating(monkeypatch)
+    monkeypatch.setattr(commutetime, "_MOST_EXACT_CORE", -1)
+    estimate, measure = CommuteTime("a").fit(hin), CommuteTime("a", tolerance=0).fit(hin)
+    for each in (estimate, measure):
+        wrong = np.abs(each.score_rows(np.arange(2 * size)) - 1 / (1 + resistances)).max()
+        assert wrong <= each.error_ + 1e-9
+    assert measure.error_ <= most_stated
+    assert estimate.error_ <= 0.01 or bridge < 1e-3
+    assert measure.exact == (bridge == 1.0)
+    assert wrong <= 1e-8 or bridge < 1e-3
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.01])

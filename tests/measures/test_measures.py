@@ -1,5 +1,7 @@
 """Every measure against walks listed one by one, published values, dense formulas and another library."""
 
+import os
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -180,6 +182,10 @@ def test_a_saved_measure_of_another_kind_is_refused(tmp_path, toy: HIN) -> None:
         npth.load_scorer(tmp_path / "m", toy)
     with pytest.raises(SourceError, match="no saved scorer in"):
         npth.load_scorer(tmp_path, toy)
+    (tmp_path / "m" / "config.json").unlink()
+    os.mkfifo(tmp_path / "m" / "config.json")
+    with pytest.raises(SourceError, match="config.json of the saved scorer is no file"):
+        npth.load_scorer(tmp_path / "m", toy)
 
 
 @pytest.mark.parametrize("path", ["a-b-a", "a-b"])

@@ -611,6 +611,9 @@ def read_saved(folder: str | Path) -> tuple[str, dict[str, object]]:
     """
     path = Path(folder) / FILE
     try:
+        for file in path.parent.iterdir():
+            if not (file.is_file() or file.is_dir()):  # to read a pipe or a device may never end
+                raise SourceError(f"{file} of the saved scorer is no file; restore it from a copy, or save it again")
         content = json.loads(path.read_text(encoding="utf-8"))
         name, params = str(content["scorer"]), dict(content["params"])
         _check_files(path, content)

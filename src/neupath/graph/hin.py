@@ -201,7 +201,8 @@ class HIN:
 
     def num_edges(self, relation: Relation | str) -> int:
         """Count the pairs of nodes that a relation joins, an undirected pair once; a name of a relation will do."""
-        relation = self.schema.relation(relation) if isinstance(relation, str) else relation
+        if not isinstance(relation, Relation) or relation not in self.matrices:
+            relation = self.schema.relation(str(relation))
         matrix = self.matrices[relation]
         if relation.directed:
             return int(matrix.nnz)
@@ -275,13 +276,21 @@ class HIN:
         if node_type not in self._degrees:
             degrees = np.zeros(self.num_nodes(node_type), dtype=np.int64)
             for relation in self.schema.relations:
+                if node_type not in (relation.source, relation.target):
+                    continue
+                sources, targets = self._edge_counts(relation)
                 if relation.source == node_type:
-                    degrees += np.diff(self.matrices[relation].indptr)
+                    degrees += sources
                 if relation.target == node_type and (relation.directed or relation.source != node_type):
-                    degrees += np.bincount(self.matrices[relation].indices, minlength=len(degrees))
+                    degrees += targets
             degrees.flags.writeable = False
             self._degrees[node_type] = degrees
         return self._degrees[node_type]
+
+    def _edge_counts(self, relation: Relation) -> tuple[Rows, Rows]:
+        """Count the edges of each source and each target; a live graph need not build its matrices for it."""
+        count: Callable[[Relation], tuple[Rows, Rows]] | None = getattr(self.matrices, "edge_counts", None)
+        return edge_counts(self.matrices[relation]) if count is None else count(relation)
 
     def edge_records(self, relation: Relation) -> "EdgeRecords":
         """Return the edges of a relation with what conditions on them can be about."""
@@ -383,6 +392,8 @@ class HIN:
         >>> [(node.node_type, node.id, node.match) for node in load("toy").find("sigmd", 1)]
         [('venue', 'SIGMOD', 'spelling')]
         """
+        if not isinstance(text, str):
+            raise QueryError(f"‹text› is {one_line(repr(text))}; give a text to search for", parameter="text")
         if k < 1:
             raise QueryError(f"‹k› is {k}; find at least 1 node", parameter="k")
         types = self.nodes if node_type is None else [self.schema.node_type(node_type)]
@@ -708,6 +719,15 @@ def freeze(matrix: Csr) -> Csr:
     for array in (matrix.data, matrix.indices, matrix.indptr):
         array.flags.writeable = False
     return matrix
+
+
+def edge_counts(matrix: Csr) -> tuple[Rows, Rows]:
+    """Count the entries of each row and each column of a matrix.
+
+    >>> [counts.tolist() for counts in edge_counts(csr_array([[1, 1], [0, 1], [0, 0]]))]
+    [[2, 1, 0], [1, 2]]
+    """
+    return np.diff(matrix.indptr).astype(np.int64), np.bincount(matrix.indices, minlength=matrix.shape[1])
 
 
 def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates) -> "Csr | _NonEmptyRows":

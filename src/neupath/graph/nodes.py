@@ -2,7 +2,7 @@
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
@@ -255,7 +255,9 @@ class Nodes:
         """Return the query as a string or an integer, as the ids are, or None if it cannot be one."""
         if pa.types.is_string(self.ids.type):
             return str(query)
-        if isinstance(query, float) and query.is_integer():  # as pandas gives integers of a column with gaps
+        if (
+            isinstance(query, float | np.floating) and query.is_integer()
+        ):  # as pandas gives integers of a column with gaps
             query = int(query)
         if isinstance(query, bool) or (isinstance(query, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", query)):
             return None
@@ -297,7 +299,8 @@ class Nodes:
     def among(self, ids: Sequence[NodeRef]) -> Mask:
         """Mark the nodes with the given ids or names; shape (number of nodes,)."""
         mask = np.zeros(len(self), dtype=np.bool_)
-        mask[self.find_many([ids] if isinstance(ids, str) else list(ids))] = True
+        is_one = isinstance(ids, str) or not isinstance(ids, Iterable)
+        mask[self.find_many([ids] if is_one else list(ids))] = True  # type: ignore[list-item]
         return mask
 
     def may_mean(self, query: Id, rows: slice) -> bool:

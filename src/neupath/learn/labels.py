@@ -18,7 +18,7 @@ import pyarrow.csv
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SourceError, SourceWarning, listed
 from neupath.graph.hin import HIN, Floats, check_graph
-from neupath.graph.nodes import Id, Rows
+from neupath.graph.nodes import Id, Rows, id_of
 from neupath.io.tables import TableFile
 
 Protocol = Literal["paper", "strict"]
@@ -255,9 +255,8 @@ def _read_columns(source: Any, examples: bool) -> _NamedPairs:
     columns = _columns_of_table(table, file, examples) if _is_table(table) else _columns_of_tuples(table, examples)
     scored, ranked = "score" in columns or "rank" in columns, "rank" in columns
     types = _types_of_columns([columns.get(name, []) for name in TYPE_COLUMNS])
-    pairs = _NamedPairs(
-        columns["query"], columns["target"], [], [], scored, ranked, columns.get("rater", []), types, file
-    )
+    queries, targets = ([id_of(node) for node in columns[end]] for end in ("query", "target"))
+    pairs = _NamedPairs(queries, targets, [], [], scored, ranked, columns.get("rater", []), types, file)
     for number in range(len(pairs.queries)):
         _check_ends(pairs, number)
         given = columns["rank" if ranked else "score"][number] if scored else 1.0

@@ -12,7 +12,7 @@ import numpy as np
 from neupath.engine.products import Chain, link_matrix
 from neupath.engine.scorer import RowEdge
 from neupath.errors import NeuPathError
-from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, freeze
+from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, edge_counts, freeze
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.live import live_kernels as kernels
@@ -56,19 +56,68 @@ class LiveEdges:
 
 
 # ---- Matrices of one version ---------------------------------------------------------------------
+class EdgeCounts:
+    """How many edges of a relation each source and each target has, in the version that was asked for last."""
+
+    def __init__(self, base: Csr, relation: Relation) -> None:
+        self._base, self._relation, self._lock = base, relation, Lock()
+        self._length: int | None = None  # edges of the log that are counted
+
+    def at(self, log: Sequence[RowEdge], length: int, sizes: Mapping[str, int]) -> tuple[Rows, Rows]:
+        """Return the counts with the first `length` edges of a log; a later version goes on where the last one was."""
+        num_sources, num_targets = sizes[self._relation.source], sizes[self._relation.target]
+        with self._lock:
+            if self._length is None or self._length > length:
+                self._sources, self._targets = edge_counts(self._base)
+                self._is_there: dict[tuple[int, int], bool] = {}  # by the pairs that changed since the base
+                self._length = 0
+            self._sources, self._targets = grown(self._sources, num_sources, 0), grown(self._targets, num_targets, 0)
+            for edge in log[self._length : length]:
+                if edge[0] == self._relation:
+                    self._put(edge)
+            self._length = length
+            return self._sources[:num_sources].copy(), self._targets[:num_targets].copy()
+
+    def _put(self, edge: RowEdge) -> None:
+        relation, source, target, weight = edge
+        pair = (source, target) if relation.directed else (min(source, target), max(source, target))
+        change = (weight != 0) - self._has(pair)
+        self._is_there[pair] = weight != 0
+        for row, column in {pair} if relation.directed else {pair, pair[::-1]}:
+            self._sources[row] += change
+            self._targets[column] += change
+
+    def _has(self, pair: tuple[int, int]) -> bool:
+        if pair in self._is_there or pair[0] >= self._base.shape[0]:
+            return self._is_there.get(pair, False)
+        start, end = self._base.indptr[pair[0] : pair[0] + 2]
+        return bool((self._base.indices[start:end] == pair[1]).any())
+
+
 class LiveMatrices(Mapping[Relation, Csr]):
     """The matrices of a base with the first `length` edges of a log that only grows, each computed on first use."""
 
     def __init__(
-        self, base: Mapping[Relation, Csr], log: Sequence[RowEdge], length: int, sizes: Mapping[str, int]
+        self,
+        base: Mapping[Relation, Csr],
+        log: Sequence[RowEdge],
+        length: int,
+        sizes: Mapping[str, int],
+        counts: dict[Relation, EdgeCounts] | None = None,
     ) -> None:
         self.base, self._log, self._length, self._sizes = base, log, length, sizes
         self._matrices: dict[Relation, Csr] = {}
+        self._counts = {} if counts is None else counts  # of all versions over the base
         self._lock = Lock()
 
     def fresh(self) -> "LiveMatrices":
         """Return a copy without the matrices that are computed."""
-        return LiveMatrices(self.base, self._log, self._length, self._sizes)
+        return LiveMatrices(self.base, self._log, self._length, self._sizes, self._counts)
+
+    def edge_counts(self, relation: Relation) -> tuple[Rows, Rows]:
+        """Count the edges of each source and each target, without the matrix."""
+        counts = self._counts.setdefault(relation, EdgeCounts(self.base[relation], relation))
+        return counts.at(self._log, self._length, self._sizes)
 
     def __getitem__(self, relation: Relation) -> Csr:
         with self._lock:

@@ -30,6 +30,7 @@ _CLOSE, _FINE = (
 )  # the share of a right-hand side that a solver may leave: two parts joined by few edges are far
 _ROUNDED = 1e-9  # an error of scores that does not show in nine digits
 _TRUSTED = 1e-3  # the share of an inverse that rounding may take before nothing is known of it
+_SHARE_OF_NORMS = 0.9999  # of the tolerance; the solver may use the rest
 _MOST_ITERATIONS = 10_000
 _EDGES = 1 << 17  # whose random numbers are drawn at a time
 
@@ -234,10 +235,10 @@ def _factor(adjacency: Csr, most_core: int) -> _Factors | None:
 
 
 def _most_by(components: Rows, values: Floats, size: int) -> Floats:
-    """Return the largest value of each component; none is below 0."""
-    most = np.zeros(size)
-    np.maximum.at(most, components, values)
-    return most
+    """Return the largest value of each component."""
+    order = np.argsort(components, kind="stable")
+    starts = np.searchsorted(components, np.arange(size), sorter=order)
+    return np.maximum.reduceat(values[order], starts) if size else np.zeros(0)
 
 
 def _rounding_error(largest: Floats, depths: Floats, trace: Floats) -> Floats:
@@ -271,7 +272,7 @@ def _digits(components: Rows, diagonal: Floats, adjacency: Csr, noise: Floats) -
     units[some] = np.minimum(ninth, np.where(lost > enough, had, enough))
     wrong = lost + units[some] / 2
     # of two scores 1 / (1 + r), the difference is that of r divided by both 1 + r
-    shown = np.minimum(wrong / (1 + least) / (1 + np.maximum(least - wrong, 0.0)), 1 / (1 + least))
+    shown = np.minimum(wrong / (1 + least) / (1 + np.maximum(least - wrong, 0.0)), 1.0)
     error = float(shown.max())
     return units, 0.0 if error <= _ROUNDED else error
 
@@ -330,11 +331,17 @@ class _Sketch:
             step = np.where(size > enough, _ratio(size, np.einsum("ij,ij->j", direction, image)), 0.0)
             solution += step * direction
             image *= step
-            remainder -= image
+            # along π nothing is solved for, and what rounding leaves there grows until it is all there is
+            remainder = self._without_stationary(remainder - image)
             before, size = size, _squares(remainder)
             direction *= _ratio(size, before)
             direction += remainder
         return self._without_stationary(solution)
+
+    def rest(self, known: Floats, solution: Floats) -> Floats:
+        """Return what (I - N)·x leaves of the right-hand sides."""
+        left: Floats = self._without_stationary(known) - solution + np.asarray(self.transitions @ solution)
+        return left
 
     def _without_stationary(self, values: Floats) -> Floats:
         along: Floats = np.asarray(self.stationary.T @ (self.stationary @ values))
@@ -366,19 +373,55 @@ def _sketch(adjacency: Csr, tolerance: float, seed: int, progress: Progress) -> 
         # r is at least 1/d, so that a score changes by less than r does
         error = sketch_error(len(roots), _SKETCHES) * norms * degrees / (1 + degrees) ** 2
     diagonal = 1 - 2 * shares**2 + norms
-    inexact = np.flatnonzero((error > tolerance) & (np.diff(adjacency.indptr) > 0))
+    solved, left = np.zeros(len(roots)), np.zeros(len(roots))  # squares of solutions, and of what they leave
+    inexact = np.flatnonzero((error > _SHARE_OF_NORMS * tolerance) & (np.diff(adjacency.indptr) > 0))
     for at in range(0, len(inexact), _COLUMNS):
         nodes = inexact[at : at + _COLUMNS]
         start = np.zeros((len(roots), len(nodes)))
         start[nodes, np.arange(len(nodes))] = 1.0
         # the error of this entry is the square of that of the solution
-        diagonal[nodes] = solver.solve(start, _FINE if tolerance == 0 else _CLOSE)[nodes, np.arange(len(nodes))]
+        solutions = solver.solve(start, _FINE if tolerance == 0 else _CLOSE)
+        diagonal[nodes] = solutions[nodes, np.arange(len(nodes))]
         error[nodes] = 0.0 if tolerance == 0 else _ROUNDED
+        if tolerance == 0:
+            solved[nodes], left[nodes] = _squares(solutions), _squares(solver.rest(start, solutions))
         progress("solving for nodes", at + len(nodes), len(inexact))
     inverse = np.divide(diagonal, roots**2, out=np.zeros(len(roots)), where=roots > 0)
     units, rounded = _digits(components, inverse, adjacency, np.zeros(size[0]))
     estimated = float(error[np.diff(adjacency.indptr) > 0].max(initial=0.0))
-    return replace(solver, diagonal=diagonal, units=units, error=estimated + rounded)
+    if tolerance == 0:
+        most = np.sqrt(_most_by(components, left, size[0]))
+        error_of_solver = _solver_error(_norms_of_all(components, solved, left), most)
+    else:
+        trace = np.bincount(components, np.maximum(diagonal, 0.0)).astype(np.float64)
+        error_of_solver = _solver_error(trace, _left_of_far(solver, diagonal))
+    return replace(solver, diagonal=diagonal, units=units, error=min(1.0, estimated + rounded + error_of_solver))
+
+
+def _solver_error(norms: Floats, left: Floats) -> float:
+    """Return by how much scores may be wrong, by a bound of ‖(I - N)⁺‖ and what solutions leave in each component.
+
+    A column is wrong by at most the product; and r(x, y) by what the columns are, times 1/d_x + 1/d_y + 2/√(d_x·d_y).
+    As r is at least 1/d_x and 1/d_y, a score is wrong by at most as much as a column.
+    """
+    error = float((norms * np.maximum(left, _FINE)).max(initial=0.0))
+    return 0.0 if error <= _ROUNDED else error
+
+
+def _norms_of_all(components: Rows, solved: Floats, left: Floats) -> Floats:
+    """Bound ‖(I - N)⁺‖ of each component by all its entries, from the squares of solutions and of what they leave."""
+    shares, norms = np.sqrt(np.bincount(components, left)), np.sqrt(np.bincount(components, solved))
+    bounds: Floats = np.divide(norms, 1 - shares, out=np.full(len(norms), np.inf), where=shares < 1)
+    return bounds
+
+
+def _left_of_far(solver: _Sketch, diagonal: Floats) -> Floats:
+    """Return what solutions leave in each component, from the node that is farthest from the others."""
+    order = np.lexsort((diagonal, solver.components))
+    start = np.zeros((len(diagonal), 1))
+    start[order[np.diff(solver.components[order], append=-1) != 0]] = 1.0
+    rest = solver.rest(start, solver.solve(start, _FINE))[:, 0]
+    return np.sqrt(np.bincount(solver.components, rest**2))
 
 
 def _sketch_norms(adjacency: Csr, solver: _Sketch, seed: int, progress: Progress) -> Floats:

@@ -496,6 +496,20 @@ def connect(folder: Path, *, write: bool = False) -> Any:
     return connection
 
 
+_checked: dict[Path, tuple[tuple[int, ...], ...]] = {}
+"""The stamps that databases had when this process checked their tables, which takes as long as opening them."""
+
+
+def _stamp(folder: Path) -> tuple[tuple[int, ...], ...]:
+    """Return what changes with every write to a database or its log."""
+    stamps = []
+    for name in (DATABASE, LOG):
+        with suppress(FileNotFoundError):  # there is not always a log
+            file = (folder / name).stat()
+            stamps.append((file.st_dev, file.st_ino, file.st_size, file.st_mtime_ns, file.st_ctime_ns))
+    return tuple(stamps)
+
+
 def _open(folder: Path, write: bool) -> Any:
     library, path = duckdb(), folder / DATABASE
     if not path.is_file():
@@ -504,6 +518,7 @@ def _open(folder: Path, write: bool) -> Any:
         raise WriteError(f"cannot write to the store {folder}: no permission")
     until = time.monotonic() + PATIENCE
     while True:
+        stamp = _stamp(folder)
         try:
             connection = open_duckdb(path, write=write)
             try:
@@ -511,7 +526,9 @@ def _open(folder: Path, write: bool) -> Any:
                 if write:  # DuckDB's own could fail after a commit is durable; see `checkpoint_if_due`
                     run(connection, "SET wal_autocheckpoint = '1TB'")
                     run(connection, "PRAGMA disable_checkpoint_on_shutdown")  # see `Store.close`
-                check_tables(connection)
+                if _checked.get(path.absolute()) != stamp:
+                    check_tables(connection)
+                    _checked[path.absolute()] = stamp
             except BaseException:
                 connection.close()
                 raise
