@@ -24,9 +24,12 @@ DECIMALS = ("decimal comma", "decimal point")
 KIND_WORDS = (*KINDS, *DECIMALS, *UNIX_KINDS)
 """Besides formats such as %d.%m.%Y. unix, unix_ms and unix_us are integers that count time since 1970."""
 EMPTY_WORDS = (
-    "", "null", "none", "nan", "na", "n/a", "n.a.", "#n/a", "#na", "\\n", "-", "--", "\N{EN DASH}", "\N{EM DASH}",
+    "", "null", "(null)", "<null>", "none", "(none)", "nil", "nan", "na", "<na>", "n/a", "n.a.", "#n/a", "#na", "\\n",
+    "-", "--", "\N{EN DASH}", "\N{EM DASH}", "?", "??", ".", "(blank)", "(empty)",
 )  # fmt: skip
-"""Texts that stand for a missing value where a number or a date is declared, in lower case."""
+"""Texts that stand for an empty cell, in lower case: for a missing value where a number or a date is declared."""
+UNKNOWN_WORDS = ("undefined", "unknown", "(unknown)")
+"""Texts that stand for an id that nobody knows, besides `EMPTY_WORDS`; as a value they may mean something."""
 
 
 def kind_named(word: str) -> pa.DataType:
@@ -67,7 +70,7 @@ def cast_values(values: pa.Array, word: str) -> pa.Array:
         values = values.cast(pa.string())
     if word == "text":
         if pa.types.is_string(values.type):
-            values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), pa.scalar(None, pa.string()), values)
+            values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
         return _kept(values.cast(pa.string()))
     if is_notation(word) and not pa.types.is_string(values.type):
         if not pa.types.is_integer(values.type):

@@ -21,6 +21,7 @@ from neupath.errors import GraphError, listed
 from neupath.graph.hin import Duplicates, Floats
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
+from neupath.graph.notations import EMPTY_WORDS, UNKNOWN_WORDS
 from neupath.io.tables import Table, is_list_type
 
 Place = Callable[[int], str]
@@ -388,13 +389,15 @@ def _first_inexact(column: pa.Array) -> int | None:
 
 
 # ---- Ids that look empty, and ids that differ only by case or spaces -------------------------------
-_EMPTY_WORDS = (
-    "null", "(null)", "<null>", "n/a", "#n/a", "na", "<na>", "nan", "none", "nil", "\\n", "-", "--", "?", "??", ".",
-    "undefined", "unknown", "missing", "(blank)", "(empty)", "(none)", "(unknown)",
-)  # fmt: skip
+_EMPTY_IDS = sorted(
+    {
+        spelled
+        for word in (*EMPTY_WORDS[1:], *UNKNOWN_WORDS)
+        for spelled in (word, word.upper(), word.title(), word.replace("nan", "NaN"))
+    }
+)
 _EMPTY_PHRASE = r"^\((no|none|not|without) [^()]{1,40}\)$"
 """Also looks empty: (no genres listed), (not given)."""
-_LONGEST_WORD = 11
 _SPACES = r"[\s\x{a0}\x{2000}-\x{200b}\x{202f}\x{3000}\x{feff}]+"
 _SHOWN_IDS = 4
 
@@ -438,30 +441,46 @@ def _are_missing(ids: pa.Array, missing: Sequence[str], is_folded: bool) -> NDAr
 
 def empty_looking(ids: pa.Array) -> Rows:
     """Return the rows of the ids that look like an empty cell, such as NULL, N/A or -."""
-    if not pa.types.is_string(ids.type):
+    if not pa.types.is_string(ids.type) or not len(ids):
         return np.empty(0, dtype=np.int64)
-    short = np.flatnonzero(pc.binary_length(ids).to_numpy(zero_copy_only=False) <= _LONGEST_WORD)
-    words = fold(ids.take(pa.array(short)))
-    rows: Rows = short[pc.is_in(words, value_set=pa.array(_EMPTY_WORDS)).to_numpy(zero_copy_only=False)]
-    phrases = np.flatnonzero(pc.starts_with(ids, "(").to_numpy(zero_copy_only=False))
-    if len(phrases):
-        found = pc.match_substring_regex(fold(ids.take(pa.array(phrases))), _EMPTY_PHRASE)
-        rows = np.union1d(rows, phrases[found.to_numpy(zero_copy_only=False)]).astype(np.int64)
-    return rows
+    used = _bytes_used(ids)
+    words = pc.utf8_trim_whitespace(ids) if used[_ODD_BYTES].any() else ids
+    looks_empty = pc.is_in(words, value_set=pa.array(_EMPTY_IDS)).to_numpy(zero_copy_only=False)
+    if used[ord("(")]:
+        phrases = np.flatnonzero(pc.starts_with(words, "(").to_numpy(zero_copy_only=False))
+        found = pc.match_substring_regex(fold(words.take(pa.array(phrases))), _EMPTY_PHRASE)
+        looks_empty = looks_empty.copy()
+        looks_empty[phrases] |= found.to_numpy(zero_copy_only=False)
+    return np.flatnonzero(looks_empty).astype(np.int64)
 
 
 def find_twins(ids: pa.Array) -> tuple[int, Rows]:
     """Return how many distinct ids are another one but for case or spaces, and the rows of the first two that are."""
     if not pa.types.is_string(ids.type) or not len(ids):
         return 0, np.empty(0, dtype=np.int64)
-    folded = fold(ids)
-    changed = pc.any(pc.not_equal(folded, ids)).as_py()
-    encoded = folded.dictionary_encode() if changed else None
-    if encoded is None or len(encoded.dictionary) == len(ids):
+    used = _bytes_used(ids)
+    if not used[_ODD_BYTES].any() and not (used[_CAPITALS].any() and used[_SMALL_LETTERS].any()):
+        return 0, np.empty(0, dtype=np.int64)
+    encoded = fold(ids).dictionary_encode()
+    if len(encoded.dictionary) == len(ids):
         return 0, np.empty(0, dtype=np.int64)
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     first = int(np.flatnonzero(np.bincount(codes)[codes] > 1)[0])
     return len(ids) - len(encoded.dictionary), np.flatnonzero(codes == codes[first])[:2].astype(np.int64)
+
+
+_ODD_BYTES = [*range(33), *range(127, 256)]
+"""White space, and the parts of letters that are not ASCII."""
+_CAPITALS, _SMALL_LETTERS = slice(ord("A"), ord("Z") + 1), slice(ord("a"), ord("z") + 1)
+
+
+def _bytes_used(texts: pa.Array) -> NDArray[np.bool_]:
+    """Mark the bytes that occur in texts; shape (256,). Most ids are ruled out by them alone, which is quick."""
+    _, starts, content = texts.buffers()
+    if content is None:
+        return np.zeros(256, dtype=np.bool_)
+    ends = np.frombuffer(starts, dtype=np.int32)[[texts.offset, texts.offset + len(texts)]]
+    return np.bincount(np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[1]], minlength=256) > 0
 
 
 def similar_id(value: object, ids: pa.Array) -> str | None:
@@ -537,7 +556,9 @@ def unknown_end(
     """
     table = where or f"node table of {node_type}"
     hint = "add it there, or leave the edge out"
-    if similar is not None:
+    if isinstance(value, str) and len(empty_looking(pa.array([value]))):
+        hint = f"{hint}; missing_ids = [{json.dumps(value, ensure_ascii=False)}] in graph.toml leaves out such rows"
+    elif similar is not None:
         hint = (
             f"did you mean {similar!r}? the ids differ only by case or spaces, and fold_ids = true in graph.toml makes "
             f"them one"
