@@ -339,20 +339,20 @@ class Fit:
     def what(self) -> str:
         return "dates" if self.are_dates else "numbers"
 
-    def advice(self, attribute: str, where: str = "in graph.toml") -> str:
+    def advice(self, attribute: str, where: str = "in graph.toml, which `neupath init` writes") -> str:
         """Return the sentence on what makes the column numbers or dates.
 
-        >>> print(find_fit([pa.array(["9,99"])]).advice("price"))
-        its values, such as '9,99', become numbers with attribute_types = {price = "decimal comma"} in graph.toml
+        >>> print(find_fit([pa.array(["9,99"])]).advice("price", "under [nodes.item]"))
+        its values, such as '9,99', become numbers with attribute_types = {price = "decimal comma"} under [nodes.item]
         """
-        declared = f"attribute_types = {' or '.join(self.declarations(attribute))} {where}"
+        choice = "" if len(self.words) == 1 else f" ({'both' if len(self.words) == 2 else 'all'} fit: choose)"
+        declared = f"attribute_types = {' or '.join(self.declarations(attribute))}{choice} {where}".rstrip()
         plain = "2020-01-31" if self.are_dates else "9.99"
         if not where:
             return f"its values, such as {self.sample!r}, become {self.what} if they are written as {plain}"
         such = f"its values, such as {self.sample!r}, become {self.what} with"
         if self.misfit is None:
-            choice = "" if len(self.words) == 1 else f", which {'both' if len(self.words) == 2 else 'all'} fit: choose"
-            return f"{such} {declared}{choice}"
+            return f"{such} {declared}"
         others = f"{self.misfits:,} of its {self.values:,} values, such as {excerpt(self.misfit, 0)!r}"
         return f"correct or empty {others}; then {such} {declared}"
 
@@ -442,6 +442,24 @@ def are_amounts(texts: Any) -> bool:
 
 _UNIT = r"(?:\p{Sc}|%|[A-Z]{3})"
 _AMOUNT = rf"^[+-]?{_UNIT}?[\s\x{{A0}}]?[+-]?[0-9][0-9.,'’\x{{A0}}\x{{202F}} ]*{_UNIT}?$"
+
+
+def holds_values(texts: Any) -> bool:
+    """Whether texts of a column are numbers, dates or amounts, as far as its first values show."""
+    first = texts.drop_null().slice(0, _FIRST_VALUES)
+    return may_be_values(first.to_pylist()) or are_amounts(first)
+
+
+def unlike_texts(texts: Any) -> tuple[str, str] | None:
+    """Return two texts of a column that no word reads both, of which the first is a number or a date; None if none is.
+
+    >>> unlike_texts(pa.array(["31.12.2019", "1.1.2020", "2020-01-31"]))
+    ('31.12.2019', '2020-01-31')
+    """
+    distinct = without_empty_words(texts.cast(pa.string()).unique()).drop_null()
+    words = {text: set(words_of_value(text)) for text in distinct.slice(0, _FIRST_VALUES).to_pylist()}
+    pairs = ((one, other) for one in words if words[one] for other in words)
+    return next(((one, other) for one, other in pairs if not words[one] & words[other]), None)
 
 
 def _count_texts(texts: pa.Array) -> pa.Array:

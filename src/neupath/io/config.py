@@ -203,7 +203,10 @@ def _checked(kind: type[C], table: object, path: Path | str, where: str, nested:
         return kind(**table, **(nested or {}))
     except TypeError as error:
         missing = [key for key in ("name", "file", "source", "target") if key in known and key not in table]
-        raise SourceError(f"{path}: {where} has no {listed(missing)}; add the missing keys") from error
+        raise SourceError(
+            f"{path}: {where} has no {listed(missing)}; add what is missing, or remove the file and let `neupath init` "
+            f"write one with all keys"
+        ) from error
 
 
 def _meant(key: str, value: object, known: Sequence[str]) -> str:

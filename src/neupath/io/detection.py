@@ -189,17 +189,22 @@ def _recognise_noted(
         source = _without_crosstabs(source, given, settings)
     tables = list({id(table): table for table in source.tables}.values())
     notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables)]
-    return _with_clean_ids(replace(source, options=replace(source.options, notes=notes)))
+    return _with_settings(replace(source, options=replace(source.options, notes=notes)), settings)
 
 
-def _with_clean_ids(source: TableSource) -> TableSource:
-    """Let all selections read ids as graph.toml says: without those that mean none, and in one spelling."""
+_IN_OWN, _IN_WRITTEN = "in graph.toml", "in graph.toml, which `neupath init` writes"
+
+
+def _with_settings(source: TableSource, settings: Config) -> TableSource:
+    """Let all selections read ids as graph.toml says, and say where it stands if it names no tables yet."""
     options = source.options
-    if not (options.missing_ids or options.fold_ids):
-        return source
 
     def clean(selection: Selection) -> Selection:
-        return replace(selection, missing_ids=options.missing_ids or (), fold_ids=bool(options.fold_ids))
+        place = selection.declared_in
+        if not settings.names_tables and place.endswith(_IN_OWN):
+            place = place.removesuffix(_IN_OWN) + _IN_WRITTEN
+        missing, is_folded = options.missing_ids or (), bool(options.fold_ids)
+        return replace(selection, missing_ids=missing, fold_ids=is_folded, declared_in=place)
 
     if isinstance(source, RelationTables):
         nodes = [replace(node, selection=clean(node.selection)) for node in source.nodes]
@@ -735,7 +740,14 @@ def _other_keys(
         for column in table.columns if table.has_header and relation.split is None else ():
             word = entity(column)
             node = of_type.get(types.known(word) or "") if word is not None and is_id(column) else None
-            if word is None or node is None or node.node_type in ends or column in (*relation.columns, relation.weight):
+            if word is None or column in (*relation.columns, relation.weight):
+                continue
+            if node is None and is_id(column) and _is_end(table, column) and not is_unique(table, column):
+                notes.append(
+                    f"{table.label}: {column} was read as an attribute of {relation.name}, as no table holds its ids; "
+                    f"another [[edges]] in graph.toml, which `neupath init` writes, can join it"
+                )
+            if node is None or node.node_type in ends:
                 continue
             ids, others = set(node.selection.table.sample[node.selection.columns["id"]]), node.selection.table
             outside = next((cell for cell in table.sample[column] if cell and cell not in ids), None)
@@ -1613,8 +1625,10 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
     _note_partitions(given.all)
     only_nodes = f"{listed(node.selection.table.label for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
     others = [table for table in given.all if not table.is_folder] or list(given.all)
-    tables = [node.selection.table for node in nodes] or others
-    plans = [text for table in tables for text in _plans(table, nodes)]
+    linked = {table: columns for table in others if len(columns := _linked_columns(table, others)) > 1}
+    tables = [*linked, *([node.selection.table for node in nodes] or others)]
+    plans = [text for table, columns in linked.items() for text in _plans_of_rows(table, columns)]
+    plans += [text for table in tables for text in _plans(table, nodes)]
     seen = "" if not tables else f" {_seen(tables[0])};"
     if not given.in_files:
         hint = _mapping_hint(tables[0]) if tables else ""
@@ -1634,6 +1648,12 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
         return SourceError(f"{what}:{seen} it {_LIKE_MATRIX}")
     message = f"{what}:{seen}{why} {possible} in graph.toml (‹config›)"
     return _UnplannedError(message, plans, ", which `neupath init` writes")
+
+
+def _linked_columns(table: Table, tables: Sequence[Table]) -> list[str]:
+    """Return the columns that are called like the first column of another table, as customer_id of orders may be."""
+    first = {snake(other.columns[0]) for other in tables if other is not table and other.has_header and other.columns}
+    return [column for column in table.columns if table.has_header and snake(column) in first]
 
 
 def _without_crosstabs(source: RelationTables, given: Tables, settings: Config) -> RelationTables:
@@ -1727,7 +1747,10 @@ def _plans(table: Table, nodes: Sequence[NodeSource]) -> list[str]:
     lines = _header_lines(table)
     first, *others = table.columns
     described = [column for column in others if _is_entity(table, column)]
-    if table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
+    keys = [column for column in table.columns if table.has_header and is_key(column) and _is_end(table, column)]
+    if len(keys) > 2 and columns[0] == keys[0]:
+        plan = [*lines, *_relations_lines(table, source, keys[0], keys[1:])]
+    elif table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
         source = singular(stem(Path(table.label))) if first.lower() in _NAME_COLUMNS else source
         plan = [*lines, *_relations_lines(table, source, first, described)]
     else:

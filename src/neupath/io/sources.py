@@ -529,7 +529,7 @@ UNIQUE_IDS = (
 
 def empty_id(place: str) -> GraphError:
     """Return the error of a node without an id."""
-    return GraphError(f"{place}: the node has an empty id; every node needs one")
+    return GraphError(f"{place}: the node has an empty id; every node needs one; fill it in, or leave the row out")
 
 
 def repeated_id(place: str, value: object) -> GraphError:
@@ -544,7 +544,9 @@ def empty_cell(place: str, what: str) -> GraphError:
 
 def empty_end(place: str, node_type: str) -> GraphError:
     """Return the error of an edge without the id of one end."""
-    return GraphError(f"{place}: the edge has an empty {node_type} id; every edge needs two ids")
+    return GraphError(
+        f"{place}: the edge has an empty {node_type} id; every edge needs two ids; fill it in, or leave the row out"
+    )
 
 
 def unknown_end(
