@@ -305,6 +305,9 @@ _LOOKS = re.compile(
 )
 
 
+_IN_CONFIG = "in graph.toml, which `neupath init` writes for tables in files"
+
+
 @dataclass(frozen=True)
 class Fit:
     """What nearly all texts of a column are.
@@ -339,7 +342,7 @@ class Fit:
     def what(self) -> str:
         return "dates" if self.are_dates else "numbers"
 
-    def advice(self, attribute: str, where: str = "in graph.toml, which `neupath init` writes") -> str:
+    def advice(self, attribute: str, where: str = _IN_CONFIG) -> str:
         """Return the sentence on what makes the column numbers or dates.
 
         >>> print(find_fit([pa.array(["9,99"])]).advice("price", "under [nodes.item]"))
