@@ -370,6 +370,12 @@ def main_of(arguments: list[str]) -> None:
     assert not ended.value.code
 
 
+def test_a_title_above_the_header_is_named(tmp_path: Path) -> None:
+    write_files(tmp_path, {"user_item.csv": "Sales report 2020,,\n,,\nuser_id,item_id,qty\na,x,1\nb,x,2\n"})
+    with pytest.raises(NeuPathError, match="'Sales report 2020', as a title has; remove the rows above the header"):
+        npth.load(tmp_path)
+
+
 def write_files(folder: Path, files: dict[str, str]) -> None:
     for name, text in files.items():
         (folder / name).write_text(text)

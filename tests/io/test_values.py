@@ -608,3 +608,22 @@ def test_ids_that_look_empty_or_alike_are_noted_and_no_others(tmp_path: Path, id
     rows = "".join(f"{each},cup\n" for each in ids)
     (tmp_path / "user_item.csv").write_text(f"user_id,item_id\n{rows}", encoding="utf-8")
     assert len(npth.load(tmp_path).notes) == notes
+
+
+@pytest.mark.parametrize(
+    ("own", "end"), [("007", "7"), ("7", "7.0"), ("1000", "1,000"), ("1,000", "1000"), ("7.0", "7")]
+)
+def test_an_edge_to_an_id_in_another_spelling_of_its_number_names_the_id(tmp_path: Path, own: str, end: str) -> None:
+    (tmp_path / "users.csv").write_text(f"user_id;age\nann;3\n{own};4\n")
+    (tmp_path / "user_item.csv").write_text(f"user_id;item_id\nann;cup\n{end};cup\n")
+    with pytest.raises(NeuPathError, match=f"did you mean '{own}'. write the id alike in both tables"):
+        npth.load(tmp_path)
+
+
+def test_weights_whose_points_may_stand_before_thousands_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "user_item.csv"
+    path.write_text("user_id;item_id;weight\nann;cup;1.500\nbob;cup;12.250\n")
+    (note,) = npth.load(path).notes
+    assert note == "user_item.csv: weight 1.500 is read as 1.5; write 1500 if it means that, or else 1.5"
+    path.write_text("user_id;item_id;weight\nann;cup;1.5\nbob;cup;12.25\n")
+    assert not npth.load(path).notes

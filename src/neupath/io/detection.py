@@ -22,7 +22,7 @@ import pyarrow as pa
 from neupath.errors import NeuPathError, SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
-from neupath.graph.notations import toml_key
+from neupath.graph.notations import are_perhaps_thousands, toml_key
 from neupath.io.assembly import read_tables
 from neupath.io.columns import (
     Ends,
@@ -188,7 +188,8 @@ def _recognise_noted(
     if isinstance(source, RelationTables):
         source = _without_crosstabs(source, given, settings)
     tables = list({id(table): table for table in source.tables}.values())
-    notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables)]
+    edges = [edge.selection for edge in source.edges] if isinstance(source, RelationTables) else source.edges
+    notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables), *_note_weights(edges)]
     return _with_settings(replace(source, options=replace(source.options, notes=notes)), settings)
 
 
@@ -1646,8 +1647,22 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
     )
     if tables and looks_like_matrix(tables[0]):
         return SourceError(f"{what}:{seen} it {_LIKE_MATRIX}")
+    for table in tables:
+        title = _title_above(table)
+        if title:
+            return SourceError(
+                f"{what}: the first row of {table.label} has one cell, {title[:40]!r}, as a title has; remove the rows "
+                f"above the header"
+            )
     message = f"{what}:{seen}{why} {possible} in graph.toml (‹config›)"
     return _UnplannedError(message, plans, ", which `neupath init` writes")
+
+
+def _title_above(table: Table) -> str:
+    """Return the only cell in the first row of a table without a header, or an empty text if it has others."""
+    row = [table.sample[column][0] if table.sample[column] else "" for column in table.columns]
+    filled = [cell for cell in row if cell.strip()]
+    return filled[0] if not table.has_header and len(filled) == 1 and len(row) > 2 else ""
 
 
 def _linked_columns(table: Table, tables: Sequence[Table]) -> list[str]:
@@ -1948,6 +1963,20 @@ def _note_partitions(tables: Iterable[Table]) -> list[str]:
         if missing:
             notes.append(f"{table.label} is partitioned into folders by {listed(missing)}: folder names are not read")
     return notes
+
+
+def _note_weights(edges: Iterable[Selection]) -> list[str]:
+    """Note weights such as 1.200, whose points may stand before thousands."""
+    notes = []
+    for selection in edges:
+        cells = selection.table.sample[selection.columns["weight"]] if "weight" in selection.columns else []
+        if not selection.table.typed and are_perhaps_thousands(cells):
+            sample = next(cell for cell in cells if "." in cell).strip()
+            notes.append(
+                f"{selection.table.label}: weight {sample} is read as {float(sample):g}; write "
+                f"{sample.replace('.', '')} if it means that, or else {float(sample):g}"
+            )
+    return list(dict.fromkeys(notes))
 
 
 def _note_comments(tables: Iterable[Table]) -> list[str]:

@@ -255,7 +255,7 @@ def _accept(draft: Draft, choice: int) -> Draft:
 
 # ---- The text ------------------------------------------------------------------------------------
 def _header(source: Path) -> str:
-    name = _one_line(source.name)
+    name = _one_line(source.name or source.resolve().name)
     how = f"neupath info {name}" if source.is_dir() else f"neupath info {name} --config THIS_FILE"
     return f"# How neupath reads {name}: check it with {how}.\n# Every key is optional; docs/graphs.md has all of them."
 

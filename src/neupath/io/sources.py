@@ -484,11 +484,22 @@ def _bytes_used(texts: pa.Array) -> NDArray[np.bool_]:
 
 
 def similar_id(value: object, ids: pa.Array) -> str | None:
-    """Return the first of some ids that is a value but for case or spaces."""
-    if not isinstance(value, str) or not pa.types.is_string(ids.type):
+    """Return the first of some ids that is a value but for case or spaces, or else the same number, as 7 is 007."""
+    if not isinstance(value, str) or not (pa.types.is_string(ids.type) or pa.types.is_integer(ids.type)):
         return None
-    row = pc.index(fold(ids), fold(pa.array([value]))[0]).as_py()
-    return None if row < 0 else str(ids[row].as_py())
+    texts = ids.cast(pa.string())
+    for alike in (fold, _plain_numbers):
+        row = pc.index(alike(texts), alike(pa.array([value]))[0]).as_py()
+        if row >= 0:
+            return str(texts[row].as_py())
+    return None
+
+
+def _plain_numbers(texts: pa.Array) -> pa.Array:
+    """Return whole numbers without zeros in front, a fraction of zeros, or commas before thousands."""
+    grouped = pc.match_substring_regex(texts, r"^[0-9]{1,3}(,[0-9]{3})+$")
+    plain = pc.if_else(grouped, pc.replace_substring(texts, ",", ""), texts)
+    return pc.replace_substring_regex(plain, r"^0*([0-9]+)(\.0+)?$", r"\1")
 
 
 def note_empty_ids(node_type: str, counts: Mapping[str, int], options: ReadOptions) -> list[str]:
@@ -554,12 +565,14 @@ def unknown_end(
 ) -> GraphError:
     """Return the error of an edge to a node that is not in `where`, by default the node table of its type.
 
-    `similar` is the id there that differs only by case or spaces.
+    `similar` is the id there that differs only by case or spaces, or is the same number in another spelling.
     """
     table = where or f"node table of {node_type}"
     hint = "add it there, or leave the edge out"
     if isinstance(value, str) and len(empty_looking(pa.array([value]))):
         hint = f"{hint}; missing_ids = [{json.dumps(value, ensure_ascii=False)}] in graph.toml leaves out such rows"
+    elif similar is not None and fold(pa.array([similar])) != fold(pa.array([str(value)])):
+        hint = f"did you mean {similar!r}? write the id alike in both tables"
     elif similar is not None:
         hint = (
             f"did you mean {similar!r}? the ids differ only by case or spaces, and fold_ids = true in graph.toml makes "
