@@ -627,3 +627,16 @@ def test_weights_whose_points_may_stand_before_thousands_are_noted(tmp_path: Pat
     assert note == "user_item.csv: weight 1.500 is read as 1.5; write 1500 if it means that, or else 1.5"
     path.write_text("user_id;item_id;weight\nann;cup;1.5\nbob;cup;12.25\n")
     assert not npth.load(path).notes
+
+
+def test_ids_that_are_others_with_a_fraction_of_zero_are_noted_by_both_readers(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    (folder / "user_item.csv").write_text("user_id,item_id\n1.0,cup\n2.0,cup\n3.0,tea\n")
+    (folder / "user_tag.csv").write_text("user_id,tag_id\n1,a\n2,b\n")
+    said = "user: 2 ids are others with .0 behind, such as '1.0'; write them alike, or fold_ids = false in graph.toml"
+    store = import_store(folder, tmp_path / "store")
+    for hin in (npth.load(folder), npth.load(store)):
+        assert any(note.startswith(said) for note in hin.notes)
+    (folder / "graph.toml").write_text("fold_ids = false\n")
+    assert not npth.load(folder).notes

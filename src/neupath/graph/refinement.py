@@ -101,11 +101,10 @@ class Refinement:
         return metapath if self.time is None else self._with_times(hin, metapath, *_places(hin, metapath, self.time))
 
     def _with_times(self, hin: "HIN", path: MetaPath, attribute: str, positions: set[int], names: set[str]) -> MetaPath:
-        for records in (
-            *(hin.nodes[path.node_types[place]] for place in sorted(positions)),
-            *(hin.edge_records(link.relation) for link in _links(path, names)),
-        ):
-            refuse_text_times(records, attribute)
+        for place in sorted(positions):
+            refuse_text_times(hin.nodes[path.node_types[place]], attribute)
+        for link in _links(path, names):
+            refuse_text_times(hin.edge_records(link.relation), attribute)
         conditions = self._conditions(attribute)
         decay = None if self.half_life is None else self._decay(hin, path, attribute, positions, names)
         if positions:

@@ -530,6 +530,25 @@ def note_twins(node_type: str, count: int, pair: Sequence[str], options: ReadOpt
     return [f"{node_type}: {count:,} {differ} only by case or spaces, such as {example}; {merge}{keep}"]
 
 
+def find_fractions(ids: pa.Array) -> Rows:
+    """Return the rows of the ids such as 1.0 where 1 is an id too, as if one file had its ids as fractions."""
+    if not pa.types.is_string(ids.type) or not len(ids) or not _bytes_used(ids)[ord(".")]:
+        return np.empty(0, dtype=np.int64)
+    rows = np.flatnonzero(pc.match_substring_regex(ids, r"^[0-9]+\.0$").to_numpy(zero_copy_only=False))
+    whole = pc.utf8_slice_codeunits(ids.take(pa.array(rows)), 0, -2)
+    found: Rows = rows[pc.is_in(whole, value_set=ids).to_numpy(zero_copy_only=False)]
+    return found
+
+
+def note_fractions(node_type: str, count: int, sample: str, options: ReadOptions) -> list[str]:
+    """Note how many ids of a type are another one with .0 behind it, with the first."""
+    if options.fold_ids is not None or not count:
+        return []
+    are = "ids are others" if count > 1 else "id is another"
+    keep = "fold_ids = false in graph.toml keeps them apart"
+    return [f"{node_type}: {count:,} {are} with .0 behind, such as {sample!r}; write them alike, or {keep}"]
+
+
 # ---- Errors of one row, shared by the three readers; a place is the file and the line ------------
 UNIQUE_IDS = (
     "keep one row for each node, or name another id under [nodes] or the two ends of an edge under [[edges]] in a "
