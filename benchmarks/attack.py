@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import gettempdir
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -30,7 +31,7 @@ Attack = Callable[[argparse.Namespace], dict[str, Any]]
 ATTACKS: dict[str, Attack] = {
     "readers": lambda options: attack_readers(options.formats, options.count, options.seed),
     "layouts": lambda options: attack_layouts(options.count, options.seed),
-    "dirty": lambda options: attack_dirty_tables(options.count, options.seed, Path("dirty-tables")),
+    "dirty": lambda options: attack_dirty_tables(options.count, options.seed, Path(gettempdir()) / "dirty-tables"),
     "conditions": lambda options: attack_conditions(options.count, options.seed),
     "tools": lambda options: attack_tools(2 * options.count, options.seed) | {"characters": measure_answers()},
     "stores": attack_stores,

@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from neupath import HIN, load
 from neupath.errors import NeuPathError, listed
@@ -191,17 +192,30 @@ def read_rows(case: Case) -> list[dict[str, str]]:
 
 @dataclass(frozen=True)
 class Question:
-    """A comparison of a column with a value, and the edges for which a person says yes."""
+    """A comparison of a column with a value, and the edges, or products, for which a person says yes."""
 
     column: str
     condition: str
     window: Mapping[str, str]
     """`since` or `until`, instead of a condition."""
     answer: Counter[tuple[str, str]]
+    of_products: bool = False
+    """Whether it is asked of the table of products; an answer has each twice, as an edge has two ends."""
 
 
 def questions(case: Case, rng: Rng) -> Iterator[Question]:
-    """Yield comparisons of days and prices of edges with two signs; a blank cell answers none of them."""
+    """Yield comparisons of days and prices of edges, and of products, with two signs; a blank cell answers none."""
+    shop = case.shop
+    if "products.csv" in case.files:
+        least = float(rng.choice(list(shop.prices.values())))
+        for sign in SIGNS:
+            dear = Counter((name, name) for name, price in shop.prices.items() if SIGNS[sign](price, least))
+            yield Question("price", f"price {sign} {least:.2f}", {}, dear, of_products=True)
+    if not case.dirt.pivot:
+        yield from questions_on_edges(case, rng)
+
+
+def questions_on_edges(case: Case, rng: Rng) -> Iterator[Question]:
     orders = list(zip(read_rows(case), case.shop.orders, strict=True))
 
     def meant(column: str, test: Callable[[Order], bool]) -> Counter[tuple[str, str]]:
@@ -221,6 +235,15 @@ def questions(case: Case, rng: Rng) -> Iterator[Question]:
 
 
 # ---- What neupath says -------------------------------------------------------------------------------
+def answer_of(hin: HIN, question: Question, case: Case) -> Counter[tuple[str, str]]:
+    """Return the edges, or the products that a person knows, that answer a question."""
+    if not question.of_products:
+        return edges_of(hin, question)
+    nodes = hin.nodes["product"]
+    names = map(str, nodes.ids.filter(pa.array(nodes.where(question.condition))).to_pylist())
+    return Counter({(name, name): 1 for name in names if name in case.shop.prices})
+
+
 def edges_of(hin: HIN, question: Question | None = None) -> Counter[tuple[str, str]]:
     """Return how many edges join each customer and product, all of them or those that answer a question."""
     (relation,) = hin.matrices
@@ -284,13 +307,11 @@ def judge(case: Case, folder: Path, seed: Sequence[int], toml: str = "") -> tupl
         ]
         noted = bool(odd) and (bool(names) or bool(types))
         verdict.add("noted" if noted else "silent", f"edges {sorted((read - known).items())[:3]} are not meant")
-    if case.dirt.pivot:
-        return verdict, said
     # where ids are noted, an edge counts under the spelling that it has
     spelled = Counter((plain(a, case), plain(b, case)) for a, b in read.elements())
     for question in questions(case, np.random.default_rng([*seed, 1])):
         try:
-            answer = edges_of(hin, question)
+            answer = answer_of(hin, question, case)
         except NeuPathError as error:
             said.append(str(error))
             verdict.answers["refused"] += 1
@@ -300,7 +321,9 @@ def judge(case: Case, folder: Path, seed: Sequence[int], toml: str = "") -> tupl
             verdict.add("crashed", f"{question}: {type(error).__name__}: {error}"[:300])
             continue
         meant = Counter((plain(a, case), plain(b, case)) for a, b in answer.elements())
-        wanted = Counter({pair: count for pair, count in question.answer.items() if pair in spelled})
+        wanted = Counter(
+            {pair: count for pair, count in question.answer.items() if pair in spelled or question.of_products}
+        )
         given = Counter({pair: count for pair, count in meant.items() if pair[1] in _PRODUCTS})
         if given != wanted:
             noted = any(re.search(rf"\b{question.column}\b", note) for note in hin.notes)
@@ -359,6 +382,12 @@ def proposed(said: Sequence[str]) -> str | None:
         lines += ["[[edges]]", 'name = "bought"', 'file = "customer_product.csv"', 'source = "customer"',
                   'target = "product"', 'columns = ["customer_id", "product_id"]',
                   f"attribute_types = {{{own}}}"]  # fmt: skip
+    if "price" in types:
+        lines += [
+            "[nodes.product]",
+            'file = "products.csv"',
+            f"attribute_types = {{price = {json.dumps(types['price'])}}}",
+        ]
     return "\n".join(lines)
 
 
@@ -368,6 +397,8 @@ def attack_dirty_tables(count: int, seed: int = 0, keep: Path | None = None) -> 
     kinds: Counter[str] = Counter()
     bad, settled, answers = [], Counter[str](), Counter[str]()
     for number in range(count):
+        if number and number % 100 == 0:
+            print(f"{number} of {count}: {dict(kinds)}", file=sys.stderr, flush=True)
         with TemporaryDirectory() as parent:
             verdict, second = try_case(number, seed, Path(parent))
         kinds[verdict.kind] += 1

@@ -297,3 +297,85 @@ def run(*arguments: object) -> int:
     with pytest.raises(SystemExit) as ended:
         main(list(map(str, arguments)))
     return int(str(ended.value.code or 0))
+
+
+LINES = "order_id,customer_id,product_id,qty\n1,ann,tea,2\n1,ann,cup,1\n2,bob,tea,1\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "relations"),
+    [
+        (
+            {"clients.csv": "customer_id,city\nann,ulm\nbob,ulm\n", "sales.csv": LINES,
+             "wares.csv": "product_id,p\ntea,1\ncup,2\n"},
+            {("customer", "product")},
+        ),
+        (
+            {"Artikel.csv": "Artikelnummer,Preis\nA1,3\nA2,4\n", "Kunden.csv": "Kundennummer,Ort\nK1,Ulm\nK2,Bonn\n",
+             "Verkauf.csv": "Belegnummer,Kundennummer,Artikelnummer\n1,K1,A1\n1,K1,A2\n2,K2,A1\n"},
+            {("Kundennummer", "Artikelnummer")},
+        ),
+        ({"sales.csv": LINES}, {("order", "customer"), ("order", "product")}),
+    ],
+)  # fmt: skip
+def test_the_table_that_joins_others_is_proposed_with_all_its_keys(
+    tmp_path: Path, files: dict[str, str], relations: set[tuple[str, str]]
+) -> None:
+    write_files(tmp_path, files)
+    with pytest.raises(NeuPathError, match="such as:\n"):
+        npth.load(tmp_path)
+    main_of(["init", str(tmp_path), "--yes"])
+    read = {(each.source, each.target) for each in npth.load(tmp_path).schema.relations}
+    assert relations <= read
+
+
+def test_a_key_of_no_table_beside_two_ends_is_noted(tmp_path: Path) -> None:
+    write_files(tmp_path, {"order_lines.csv": LINES})
+    (note,) = [note for note in npth.load(tmp_path).notes if "product_id was read as an attribute" in note]
+    assert "another [[edges]] in graph.toml" in note
+
+
+def test_init_keeps_what_graph_toml_says_of_ids(tmp_path: Path) -> None:
+    write_files(tmp_path, {"user_item.csv": "user_id,item_id\nann,NULL\nAnn,tea\nbob,tea\n"})
+    (tmp_path / "graph.toml").write_text('missing_ids = ["NULL"]\nfold_ids = true\n')
+    before = npth.load(tmp_path)
+    main_of(["init", str(tmp_path), "--yes", "--out", str(tmp_path / "all.toml")])
+    (tmp_path / "graph.toml").unlink()
+    again = npth.load(tmp_path, config=tmp_path / "all.toml")
+    assert again.nodes["user"].ids.to_pylist() == before.nodes["user"].ids.to_pylist() == ["ann", "bob"]
+    assert digest(again) == digest(before)
+
+
+def test_a_section_with_missing_keys_names_init(tmp_path: Path) -> None:
+    write_files(tmp_path, {"user_item.csv": "user_id,item_id,day\nann,tea,1.1.2020\n"})
+    (tmp_path / "graph.toml").write_text('[[edges]]\nattribute_types = {day = "%d.%m.%Y"}\n')
+    with pytest.raises(
+        NeuPathError, match="has no name, file, source, target; add what is missing, or, .* `neupath init`"
+    ):
+        npth.load(tmp_path)
+    (tmp_path / "graph.toml").write_text('[nodes.item]\nattribute_types = {price = "decimal comma"}\n')
+    with pytest.raises(NeuPathError, match=r"\[nodes.item\] has no file; add"):
+        npth.load(tmp_path)
+
+
+def test_years_above_numbers_are_a_matrix(tmp_path: Path) -> None:
+    write_files(tmp_path, {"sales.csv": "product,2019,2020,2021\ntea,1,2,3\ncup,4,5,6\n"})
+    with pytest.raises(NeuPathError, match="looks like a matrix"):
+        npth.load(tmp_path)
+
+
+def main_of(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert not ended.value.code
+
+
+def test_a_title_above_the_header_is_named(tmp_path: Path) -> None:
+    write_files(tmp_path, {"user_item.csv": "Sales report 2020,,\n,,\nuser_id,item_id,qty\na,x,1\nb,x,2\n"})
+    with pytest.raises(NeuPathError, match="'Sales report 2020', as a title has; remove the rows above the header"):
+        npth.load(tmp_path)
+
+
+def write_files(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (folder / name).write_text(text)

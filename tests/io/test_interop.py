@@ -439,3 +439,10 @@ def test_columns_say_that_a_table_is_no_pivot_table() -> None:
     with pytest.raises(NeuPathError, match=r'if u and a do hold ids, say so with columns = \["u", "a"\]'):
         npth.load({("user", "item"): table})
     assert npth.load({("user", "item"): (table, {"columns": ["u", "a"]})}).num_nodes("item") == 2
+
+
+def test_a_stacked_pivot_table_is_read_as_edges() -> None:
+    frame = pd.DataFrame({"u": ["ann", "ann", "bob"], "m": ["tea", "cup", "tea"]})
+    hin = npth.load({("user", "item"): pd.crosstab(frame.u, frame.m).stack()})
+    assert hin.nodes["user"].ids.to_pylist() == ["ann", "bob"]
+    assert hin.nodes["item"].ids.to_pylist() == ["cup", "tea"]

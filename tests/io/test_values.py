@@ -3,6 +3,7 @@
 import itertools
 import json
 import operator
+import re
 from collections.abc import Callable
 from datetime import date, datetime
 from pathlib import Path
@@ -228,8 +229,8 @@ def test_points_that_may_stand_before_thousands_are_noted(tmp_path: Path) -> Non
     hin = npth.load(write_items(tmp_path / "t", ["1.200", "15.000", "950"]))
     note = next(note for note in hin.notes if note.startswith("items.csv"))
     assert note == (
-        'items.csv: value: 1.200 was read as 1.2, and may mean 1200; attribute_types = {value = "decimal comma"} or '
-        '{value = "number"} under [nodes.item] in graph.toml decides'
+        'items.csv: value: 1.200 was read as 1.2, and may mean 1200; decide by attribute_types = {value = "decimal '
+        'comma"} or {value = "number"} under [nodes.item] in graph.toml, which `neupath init` writes'
     )
     whole = npth.load(write_items(tmp_path / "whole", ["1.200", "15.000", "950"], "decimal comma"))
     assert whole.nodes["item"].attributes["value"].to_pylist() == [1200.0, 15000.0, 950.0]
@@ -312,8 +313,8 @@ def test_declarations_and_kinds_survive_an_export(tmp_path: Path) -> None:
 # ---- Never compared as texts ---------------------------------------------------------------------
 PRICE_SENTENCE = (
     "attribute 'value' holds text, and '100' cannot be compared with text by <; its values, such as '9,99', become "
-    'numbers with attribute_types = {value = "decimal comma"} in graph.toml; then load the source again, or import it '
-    "again if it is a store"
+    'numbers with attribute_types = {value = "decimal comma"} in graph.toml, which `neupath init` writes for '
+    "tables in files; then load the source again, or import it again if it is a store"
 )
 
 
@@ -503,3 +504,139 @@ def test_an_amount_is_not_sought_by_its_number_in_silence_where_cells_are_blank(
     hin = npth.load(write_items(tmp_path / "t", ["9,99 €", "", "40,00 €", "", ""]))
     with pytest.raises(QueryError, match="'9.99' cannot be compared with text by =; its values, such as '9,99 €'"):
         met_by_edges(hin, "mark = 9.99")
+
+
+# ---- Comparisons that would be wrong in silence ----------------------------------------------------
+@pytest.mark.parametrize(
+    "since", ["2026-02", "2026", "2026-2-1", "2026/02", "Jan 2026", "1. Februar 2026", "today", "12:30"]
+)
+@pytest.mark.parametrize("first", ["31.12.2019", "31. Dezember 2019"])
+def test_no_window_is_laid_over_texts(tmp_path: Path, first: str, since: str) -> None:
+    hin = npth.load(write_items(tmp_path / "t", [first, "01.02.2026"]))
+    with pytest.raises(QueryError, match="attribute 'mark' holds text, which are no times; its values"):
+        hin.metapath("user-item-user", time="mark", since=since)
+
+
+@pytest.mark.parametrize("bound", ['"$100"', '"100 EUR"', '"5%"', "abc"])
+@pytest.mark.parametrize("values", [["9,99", "40,00", "1.200,00"], ["$9.99", "$40.00", "$1,200.00"]])
+def test_columns_of_numbers_are_not_ordered_as_texts_by_any_bound(
+    tmp_path: Path, values: list[str], bound: str
+) -> None:
+    with pytest.raises(QueryError, match="attribute 'value' holds text, and '.*' cannot be compared with text by <"):
+        met(npth.load(write_items(tmp_path / "t", values)), f"value < {bound}")
+
+
+@pytest.mark.parametrize(
+    ("values", "condition"),
+    [
+        (["5", "5.0", "5,00", "-"], "value = 5"),
+        (["5", "5.0", "5,00", "-"], "value != 5"),
+        (["5,00", "5,0", "6,00"], "value in ('5,00')"),
+        (["1.2.2020", "01.02.2020", "3.2.2020"], "value = 1.2.2020"),
+        (["ja", "nein", "ja"], "value = true"),
+        (["ja", "nein", "ja"], "value != false"),
+    ],
+)
+def test_a_value_that_a_column_writes_in_several_ways_is_not_sought_in_one(values: list[str], condition: str) -> None:
+    items = npth.Nodes("item", pa.array(range(len(values))), attributes=pa.table({"value": values}))
+    with pytest.raises(QueryError, match="attribute 'value' holds text, and '.*'"):
+        items.where(condition.replace("'", '"'))
+
+
+def test_codes_with_zeros_in_front_are_no_other_spelling_of_a_number() -> None:
+    items = npth.Nodes("item", pa.array(range(3)), attributes=pa.table({"value": ["01234", "1234", "99"]}))
+    assert items.where("value = 01234").tolist() == [True, False, False]
+    assert items.where("value = 1234").tolist() == [False, True, False]
+
+
+def test_texts_that_are_not_written_alike_are_shown_side_by_side() -> None:
+    items = npth.Nodes("item", pa.array(range(3)), attributes=pa.table({"value": ["31.12.2019", "2020-01-31", "soon"]}))
+    with pytest.raises(QueryError, match=r"not all written in one way, such as '31\.12\.2019' and '2020-01-31'"):
+        items.where("value > 2020-01-01")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "advice"),
+    [
+        (["20191231", "20260201"], 'become dates with attribute_types = {mark = "%Y%m%d"} in graph.toml'),
+        (["1577750400", "1769904000"], 'become times with attribute_types = {mark = "unix"} in graph.toml'),
+        (["2019", "2026"], "give a whole number, such as 2026"),
+    ],
+)
+def test_whole_numbers_and_a_date_end_with_what_makes_them_dates(
+    tmp_path: Path, numbers: list[str], advice: str
+) -> None:
+    folder = write_items(tmp_path / "t", numbers)
+    with pytest.raises(QueryError, match=re.escape(advice)):
+        npth.load(folder).metapath("user-item-user", time="mark", since="2020-01-01")
+    if "attribute_types" in advice:
+        word = advice.split('"')[1]
+        hin = npth.load(write_items(tmp_path / "declared", numbers, word))
+        hin.metapath("user-item-user", time="mark", since="2020-01-01")
+
+
+def test_numbers_that_are_texts_because_of_words_for_nothing_are_noted(tmp_path: Path) -> None:
+    (note,) = [note for note in npth.load(write_items(tmp_path / "t", ["9.99", "-", "40"])).notes if "items" in note]
+    assert 'become numbers with attribute_types = {value = "number"} under [nodes.item] in graph.toml' in note
+
+
+def test_texts_of_any_spaces_that_are_declared_texts_stay(tmp_path: Path) -> None:
+    hin = npth.load(write_items(tmp_path / "t", ["\x85", "a"], "text"))
+    assert hin.nodes["item"].attributes["value"].to_pylist() == ["\x85", "a"]
+
+
+# ---- Ids -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("word", ["NULL", "n/a", "NaN", "-", " none ", "(not given)"])
+def test_an_edge_to_a_word_for_nothing_names_the_key_that_leaves_it_out(tmp_path: Path, word: str) -> None:
+    (tmp_path / "users.csv").write_text("user_id,age\nann,3\nbob,4\n")
+    (tmp_path / "user_item.csv").write_text(f"user_id,item_id\nann,cup\n{word},cup\nbob,cup\n")
+    with pytest.raises(NeuPathError) as refusal:
+        npth.load(tmp_path)
+    (key,) = re.findall(r"missing_ids = \[.*?\](?= in graph.toml leaves out)", str(refusal.value))
+    (tmp_path / "graph.toml").write_text(key)
+    assert npth.load(tmp_path).nodes["user"].ids.to_pylist() == ["ann", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "notes"),
+    [
+        (["AB1", "AC2"], 0), (["missing", "person"], 0), (["ab", "AB"], 1), (["ab", "ab "], 1), (["\xe9a", "\xc9a"], 1),
+        (["Na", "NA"], 2), (["a\xa0b", "a b"], 1), (["(no user)", "x"], 1), (["Null", "x"], 1), (["no", "x"], 0),
+    ],
+)  # fmt: skip
+def test_ids_that_look_empty_or_alike_are_noted_and_no_others(tmp_path: Path, ids: list[str], notes: int) -> None:
+    rows = "".join(f"{each},cup\n" for each in ids)
+    (tmp_path / "user_item.csv").write_text(f"user_id,item_id\n{rows}", encoding="utf-8")
+    assert len(npth.load(tmp_path).notes) == notes
+
+
+@pytest.mark.parametrize(
+    ("own", "end"), [("007", "7"), ("7", "7.0"), ("1000", "1,000"), ("1,000", "1000"), ("7.0", "7")]
+)
+def test_an_edge_to_an_id_in_another_spelling_of_its_number_names_the_id(tmp_path: Path, own: str, end: str) -> None:
+    (tmp_path / "users.csv").write_text(f"user_id;age\nann;3\n{own};4\n")
+    (tmp_path / "user_item.csv").write_text(f"user_id;item_id\nann;cup\n{end};cup\n")
+    with pytest.raises(NeuPathError, match=f"did you mean '{own}'. write the id alike in both tables"):
+        npth.load(tmp_path)
+
+
+def test_weights_whose_points_may_stand_before_thousands_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "user_item.csv"
+    path.write_text("user_id;item_id;weight\nann;cup;1.500\nbob;cup;12.250\n")
+    (note,) = npth.load(path).notes
+    assert note == "user_item.csv: weight 1.500 is read as 1.5; write 1500 if it means that, or else 1.5"
+    path.write_text("user_id;item_id;weight\nann;cup;1.5\nbob;cup;12.25\n")
+    assert not npth.load(path).notes
+
+
+def test_ids_that_are_others_with_a_fraction_of_zero_are_noted_by_both_readers(tmp_path: Path) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    (folder / "user_item.csv").write_text("user_id,item_id\n1.0,cup\n2.0,cup\n3.0,tea\n")
+    (folder / "user_tag.csv").write_text("user_id,tag_id\n1,a\n2,b\n")
+    said = "user: 2 ids are others with .0 behind, such as '1.0'; write them alike, or fold_ids = false in graph.toml"
+    store = import_store(folder, tmp_path / "store")
+    for hin in (npth.load(folder), npth.load(store)):
+        assert any(note.startswith(said) for note in hin.notes)
+    (folder / "graph.toml").write_text("fold_ids = false\n")
+    assert not npth.load(folder).notes

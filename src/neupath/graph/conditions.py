@@ -184,7 +184,9 @@ class Comparison(Condition):
                 values, scalar = _comparable(values, text)
                 met = getattr(pc, _COMPARISONS[self.sign])(values, scalar)
         except _BAD_VALUE as error:
-            _refuse_value(self.attribute, values.type, text, self.sign, self.value_origin, error)
+            _refuse_value(
+                self.attribute, _whole_values(records, self.attribute), text, self.sign, self.value_origin, error
+            )
         return _both(met, values)
 
 
@@ -215,7 +217,7 @@ class OneOf(Condition):
             try:
                 compared, scalar = _comparable(values, text)
             except _BAD_VALUE as error:
-                _refuse_value(self.attribute, values.type, text, "in", origin, error)
+                _refuse_value(self.attribute, _whole_values(records, self.attribute), text, "in", origin, error)
             by_type.setdefault(scalar.type, (compared, []))[1].append(scalar.as_py())
         met = np.zeros(len(records), dtype=np.bool_)
         for kind, (compared, members) in by_type.items():
@@ -427,55 +429,101 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _refuse_value(
-    attribute: str, kind: pa.DataType, text: str, sign: str, origin: Origin | None, error: Exception
+    attribute: str, values: Column, text: str, sign: str, origin: Origin | None, error: Exception
 ) -> NoReturn:
     shown = excerpt(text, 0)
     try:
         _refuse(
-            origin, f"attribute {attribute!r} holds {_kind(kind)}, and {shown!r} cannot be compared with them by {sign}"
+            origin,
+            f"attribute {attribute!r} holds {_kind(values.type)}, and {shown!r} cannot be compared with them by {sign}"
+            f"{_advice_on(attribute, values, text)}",
         )
     except QueryError as refusal:
         raise refusal from error
+
+
+def _advice_on(attribute: str, values: Column, text: str) -> str:
+    """Return what to do where numbers are compared with a date, or times of day with anything; perhaps nothing."""
+    from neupath.graph.notations import toml_key, words_of_value
+
+    def declared(word: str) -> str:
+        return f'attribute_types = {{{toml_key(attribute)} = "{word}"}} in graph.toml'
+
+    kind = values.type
+    if pa.types.is_time(kind) or pa.types.is_duration(kind):
+        return f"; {declared('text')} reads texts, which = and in compare"
+    is_date = re.match(r"\d{4}-\d\d", text.strip()) or _are_dates(words_of_value(text) or ("text",))
+    if not (pa.types.is_integer(kind) and is_date) or values.null_count == len(values):
+        return ""
+    ends = [value.as_py() for value in pc.min_max(values).values()]
+    sample = f"; its values, such as {ends[0]}, become"
+    if all(re.fullmatch(r"(1\d|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])", str(end)) for end in ends):
+        return f"{sample} dates with {declared('%Y%m%d')}"
+    if all(10**8 <= end < 10**10 for end in ends):
+        return f"{sample} times with {declared('unix')}"
+    return f"; give a whole number, such as {ends[1]}"
 
 
 # ---- Texts that are numbers or dates -------------------------------------------------------------
 def _refuse_texts(
     condition: "Comparison | OneOf", records: Records, values: Column, text: str, sign: str, origin: Origin | None
 ) -> None:
-    """Raise if a text attribute is compared with a number or a date, unless it has exactly this text.
+    """Raise if a text attribute is compared as if it held numbers, dates or truths, which would be wrong in silence.
 
-    Exact texts such as 01234 are found by = and in; where none is, and the column writes the value in another way, an
-    answer would be wrong in silence.
+    Exact texts such as 01234 are found by = and in, unless the column writes the same number or date in other ways too.
     """
     if not _is_text(values.type) or isinstance(records, AddedNodes):
         return
-    from neupath.graph.notations import (  # most conditions need none of it
-        are_amounts,
-        find_fit,
-        read_notation,
-        words_of_value,
-    )
+    from neupath.graph.notations import holds_values, words_of_value  # most conditions need none of it
 
-    words = words_of_value(text)
-    if not words:
+    words, is_order = words_of_value(text), sign in ("<", "<=", ">", ">=")
+    is_truth = not is_order and text.strip().lower() in ("true", "false")
+    if not (words or is_order or is_truth):
         return
     whole = _whole_column(records, condition.attribute)
     if whole.null_count == len(whole):
         return
-    if sign not in ("<", "<=", ">", ">="):
-        if pc.any(pc.equal(whole, text), min_count=0).as_py():
-            return
-        fit = find_fit([whole])
-        if (fit is None and not are_amounts(whole)) or (fit is not None and fit.are_dates != _are_dates(words)):
-            return
-        if fit is not None and fit.words[0] in words:
-            value = read_notation(pa.array([text.strip()]), fit.words[0])[0]
-            known = read_notation(pc.utf8_trim_whitespace(whole.cast(pa.string())), fit.words[0])
-            if not pc.any(pc.equal(known, value), min_count=0).as_py():
-                return
-    _refuse_text_column(
-        condition.attribute, whole, f"and {excerpt(text, 0)!r} cannot be compared with text by {sign}", origin
+    problem = f"and {excerpt(text, 0)!r} cannot be compared with text by {sign}"
+    if is_order:
+        is_wrong = bool(words) or holds_values(whole)
+    elif is_truth:
+        is_wrong = not pc.any(pc.equal(whole, text), min_count=0).as_py()
+        problem = f"and {excerpt(text, 0)!r} is none of its values"
+    else:
+        is_wrong = _is_written_otherwise(whole, text, words)
+    if is_wrong:
+        _refuse_text_column(condition.attribute, whole, problem, origin, is_truth=is_truth)
+
+
+def _is_written_otherwise(whole: Column, text: str, words: Sequence[str]) -> bool:
+    """Whether a column has a number or date in another spelling than a text does; 007 is not 7, as it may be a code."""
+    from neupath.graph.notations import are_amounts, find_fit, holds_values, read_notation
+
+    is_there = pc.any(pc.equal(whole, text), min_count=0).as_py()
+    if is_there and not holds_values(whole):
+        return False
+    fit = find_fit([whole])
+    if fit is None and not are_amounts(whole):
+        return False
+    if fit is not None and fit.are_dates != _are_dates(words):
+        return False
+    if not is_there and (fit is None or fit.words[0] not in words):
+        return True
+    others = pc.unique(pc.utf8_trim_whitespace(whole.drop_null()))
+    others = others.filter(pc.not_equal(others, text.strip()))
+    if is_there and not _are_dates(words):
+        others = others.filter(pc.invert(pc.match_substring_regex(others, _CODE)))
+        if re.match(_CODE, text.strip()):
+            return False
+    value = pa.array([text.strip()])
+    read = [word for word in words if fit is None or word in fit.words or word in ("integer", "number")]
+    return any(
+        pc.any(pc.equal(read_notation(others, word), read_notation(value, word)[0]), min_count=0).as_py()
+        for word in read
     )
+
+
+_CODE = r"^[+-]?0[0-9]"
 
 
 def _are_dates(words: Sequence[str]) -> bool:
@@ -488,27 +536,49 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view")
 
 
-def _whole_column(records: Records, attribute: str) -> Column:
+def _whole_values(records: Records, attribute: str) -> Column:
     while isinstance(records, Selected):
         records = records.records
-    return plain_values(records.column(attribute)).cast(pa.string())
+    return plain_values(records.column(attribute))
 
 
-def _refuse_text_column(attribute: str, whole: Column, problem: str, origin: Origin | None) -> NoReturn:
+def _whole_column(records: Records, attribute: str) -> Column:
+    return _whole_values(records, attribute).cast(pa.string())
+
+
+def _refuse_text_column(
+    attribute: str, whole: Column, problem: str, origin: Origin | None, *, is_truth: bool = False
+) -> NoReturn:
     """Raise with a text of the column, and what to write into graph.toml so that it holds numbers or dates."""
-    from neupath.graph.notations import find_fit
+    from neupath.graph.notations import find_fit, unlike_texts
 
+    first = next((text for text in whole.to_pylist() if text is not None and text.strip()), "")
     if attribute in ("id", "name"):
         advice = "ids and names are read as texts here; compare them by = or ~, or keep the numbers in an attribute"
+    elif is_truth:
+        advice = f"compare it with one of them, such as {excerpt(first, 0)!r}"
     elif (fit := find_fit([whole])) is not None:
         advice = f"{fit.advice(attribute)}; then load the source again, or import it again if it is a store"
-    else:
-        sample = next((text for text in whole.to_pylist() if text is not None and text.strip()), "")
+    elif (unlike := unlike_texts(whole)) is not None:
         advice = (
-            f"its values, such as {excerpt(sample, 0)!r}, are numbers or dates in no way that attribute_types in "
+            f"its values are not all written in one way, such as {excerpt(unlike[0], 0)!r} and "
+            f"{excerpt(unlike[1], 0)!r}; write them alike, or compare by =, in or ~"
+        )
+    else:
+        advice = (
+            f"its values, such as {excerpt(first, 0)!r}, are numbers or dates in no way that attribute_types in "
             f"graph.toml can say; take currency signs, units and words out of them first, or compare by =, in or ~"
         )
     _refuse(origin, f"attribute {attribute!r} holds text, {problem}; {advice}")
+
+
+def refuse_text_times(records: Records, attribute: str) -> None:
+    """Raise if an attribute that is to hold times holds text."""
+    values = _column(records, attribute, None)
+    if _is_text(values.type):
+        whole = _whole_column(records, attribute)
+        if whole.null_count < len(whole):
+            _refuse_text_column(attribute, whole, "which are no times", None)
 
 
 # ---- Expressions ---------------------------------------------------------------------------------
@@ -658,7 +728,9 @@ class Decay(Expression):
         try:
             values, reference = _comparable(values, self.reference)
         except _BAD_VALUE as error:
-            _refuse_value(self.attribute, kind, self.reference, "decay", self.origin, error)
+            _refuse_value(
+                self.attribute, _whole_values(records, self.attribute), self.reference, "decay", self.origin, error
+            )
         if pa.types.is_temporal(kind):
             micros = pa.timestamp("us", getattr(values.type, "tz", None))
             numbers = pc.fill_null(values.cast(micros, safe=False).cast(pa.int64()), 0).to_numpy()

@@ -24,9 +24,12 @@ DECIMALS = ("decimal comma", "decimal point")
 KIND_WORDS = (*KINDS, *DECIMALS, *UNIX_KINDS)
 """Besides formats such as %d.%m.%Y. unix, unix_ms and unix_us are integers that count time since 1970."""
 EMPTY_WORDS = (
-    "", "null", "none", "nan", "na", "n/a", "n.a.", "#n/a", "#na", "\\n", "-", "--", "\N{EN DASH}", "\N{EM DASH}",
+    "", "null", "(null)", "<null>", "none", "(none)", "nil", "nan", "na", "<na>", "n/a", "n.a.", "#n/a", "#na", "\\n",
+    "-", "--", "\N{EN DASH}", "\N{EM DASH}", "?", "??", ".", "(blank)", "(empty)",
 )  # fmt: skip
-"""Texts that stand for a missing value where a number or a date is declared, in lower case."""
+"""Texts that stand for an empty cell, in lower case: for a missing value where a number or a date is declared."""
+UNKNOWN_WORDS = ("undefined", "unknown", "(unknown)")
+"""Texts that stand for an id that nobody knows, besides `EMPTY_WORDS`; as a value they may mean something."""
 
 
 def kind_named(word: str) -> pa.DataType:
@@ -67,7 +70,7 @@ def cast_values(values: pa.Array, word: str) -> pa.Array:
         values = values.cast(pa.string())
     if word == "text":
         if pa.types.is_string(values.type):
-            values = pc.if_else(pc.equal(pc.utf8_trim_whitespace(values), ""), pa.scalar(None, pa.string()), values)
+            values = pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
         return _kept(values.cast(pa.string()))
     if is_notation(word) and not pa.types.is_string(values.type):
         if not pa.types.is_integer(values.type):
@@ -302,6 +305,9 @@ _LOOKS = re.compile(
 )
 
 
+_IN_CONFIG = "in graph.toml, which `neupath init` writes for tables in files"
+
+
 @dataclass(frozen=True)
 class Fit:
     """What nearly all texts of a column are.
@@ -336,20 +342,20 @@ class Fit:
     def what(self) -> str:
         return "dates" if self.are_dates else "numbers"
 
-    def advice(self, attribute: str, where: str = "in graph.toml") -> str:
+    def advice(self, attribute: str, where: str = _IN_CONFIG) -> str:
         """Return the sentence on what makes the column numbers or dates.
 
-        >>> print(find_fit([pa.array(["9,99"])]).advice("price"))
-        its values, such as '9,99', become numbers with attribute_types = {price = "decimal comma"} in graph.toml
+        >>> print(find_fit([pa.array(["9,99"])]).advice("price", "under [nodes.item]"))
+        its values, such as '9,99', become numbers with attribute_types = {price = "decimal comma"} under [nodes.item]
         """
-        declared = f"attribute_types = {' or '.join(self.declarations(attribute))} {where}"
+        choice = "" if len(self.words) == 1 else f" ({'both' if len(self.words) == 2 else 'all'} fit: choose)"
+        declared = f"attribute_types = {' or '.join(self.declarations(attribute))}{choice} {where}".rstrip()
         plain = "2020-01-31" if self.are_dates else "9.99"
         if not where:
             return f"its values, such as {self.sample!r}, become {self.what} if they are written as {plain}"
         such = f"its values, such as {self.sample!r}, become {self.what} with"
         if self.misfit is None:
-            choice = "" if len(self.words) == 1 else f", which {'both' if len(self.words) == 2 else 'all'} fit: choose"
-            return f"{such} {declared}{choice}"
+            return f"{such} {declared}"
         others = f"{self.misfits:,} of its {self.values:,} values, such as {excerpt(self.misfit, 0)!r}"
         return f"correct or empty {others}; then {such} {declared}"
 
@@ -439,6 +445,24 @@ def are_amounts(texts: Any) -> bool:
 
 _UNIT = r"(?:\p{Sc}|%|[A-Z]{3})"
 _AMOUNT = rf"^[+-]?{_UNIT}?[\s\x{{A0}}]?[+-]?[0-9][0-9.,'’\x{{A0}}\x{{202F}} ]*{_UNIT}?$"
+
+
+def holds_values(texts: Any) -> bool:
+    """Whether texts of a column are numbers, dates or amounts, as far as its first values show."""
+    first = texts.drop_null().slice(0, _FIRST_VALUES)
+    return may_be_values(first.to_pylist()) or are_amounts(first)
+
+
+def unlike_texts(texts: Any) -> tuple[str, str] | None:
+    """Return two texts of a column that no word reads both, of which the first is a number or a date; None if none is.
+
+    >>> unlike_texts(pa.array(["31.12.2019", "1.1.2020", "2020-01-31"]))
+    ('31.12.2019', '2020-01-31')
+    """
+    distinct = without_empty_words(texts.cast(pa.string()).unique()).drop_null()
+    words = {text: set(words_of_value(text)) for text in distinct.slice(0, _FIRST_VALUES).to_pylist()}
+    pairs = ((one, other) for one in words if words[one] for other in words)
+    return next(((one, other) for one, other in pairs if not words[one] & words[other]), None)
 
 
 def _count_texts(texts: pa.Array) -> pa.Array:

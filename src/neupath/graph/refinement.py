@@ -18,6 +18,7 @@ from neupath.graph.conditions import (
     narrowed,
     parse_expression,
     plain_values,
+    refuse_text_times,
 )
 from neupath.graph.metapath import MetaPath, Step
 
@@ -100,6 +101,10 @@ class Refinement:
         return metapath if self.time is None else self._with_times(hin, metapath, *_places(hin, metapath, self.time))
 
     def _with_times(self, hin: "HIN", path: MetaPath, attribute: str, positions: set[int], names: set[str]) -> MetaPath:
+        for place in sorted(positions):
+            refuse_text_times(hin.nodes[path.node_types[place]], attribute)
+        for link in _links(path, names):
+            refuse_text_times(hin.edge_records(link.relation), attribute)
         conditions = self._conditions(attribute)
         decay = None if self.half_life is None else self._decay(hin, path, attribute, positions, names)
         if positions:

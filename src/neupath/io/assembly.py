@@ -32,9 +32,11 @@ from neupath.io.sources import (
     empty_end,
     empty_id,
     empty_looking,
+    find_fractions,
     find_twins,
     missing_ids,
     note_empty_ids,
+    note_fractions,
     note_twins,
     place_in_files,
     repeated_id,
@@ -445,7 +447,13 @@ def _note_ids(nodes: Nodes, edges: Sequence[Edges], options: ReadOptions) -> lis
         counts[nodes.ids[row].as_py()] = sum(int(np.count_nonzero(np.asarray(rows) == row)) for rows in ends)
     count, pair = find_twins(nodes.ids) if options.fold_ids is None else (0, ())
     twins = [nodes.ids[int(row)].as_py() for row in pair]
-    return [*note_empty_ids(nodes.node_type, counts, options), *note_twins(nodes.node_type, count, twins, options)]
+    fractions = find_fractions(nodes.ids).tolist() if options.fold_ids is None else []
+    sample = str(nodes.ids[fractions[0]].as_py()) if fractions else ""
+    return [
+        *note_empty_ids(nodes.node_type, counts, options),
+        *note_twins(nodes.node_type, count, twins, options),
+        *note_fractions(nodes.node_type, len(fractions), sample, options),
+    ]
 
 
 # ---- One table of all nodes and one of all edges -------------------------------------------------

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from weakref import WeakKeyDictionary
 
 from neupath.io.sources import LISTS, parse_list
@@ -502,15 +502,8 @@ def looks_like_matrix(table: Table) -> bool:
     first, *others = table.columns
     if len(others) < 2:
         return False
-    if not table.has_header:  # numbers above others, such as u,101,102 above 1,2,0
-        corner, *rows = table.sample[first] or [""]
-        above = [table.sample[column][0] for column in others] if rows else []
-        return (
-            not is_number(corner)
-            and bool(above)
-            and all(map(is_number, [*above, *rows]))
-            and len({*above}) == len(above)
-        )
+    if not table.has_header:
+        return _has_numbers_above(table)
     if 2 * len(set(others) & {*table.sample[first]}) >= len(others):
         return True
     cells = [cell.replace(",", ".") for column in others for cell in table.sample[column] if cell]
@@ -520,6 +513,17 @@ def looks_like_matrix(table: Table) -> bool:
         return not any(map(is_number, table.sample[first]))
     words = [column for column in others if is_key(column) or is_measure(column)]
     return not words and is_unique(table, first) and len(table.sample[first]) > 1
+
+
+def _has_numbers_above(table: Table) -> bool:
+    """Whether the first row names nodes by numbers, such as u,101,102 above 1,2,0 and product,2019,2020,2021."""
+    first, *others = table.columns
+    corner, *rows = table.sample[first] or [""]
+    above = [table.sample[column][0] for column in others] if rows else []
+    if is_number(corner) or not above or not all(map(is_number, above)) or len({*above}) < len(above):
+        return False
+    steps = {float(after) - float(before) for before, after in pairwise(above)}
+    return all(map(is_number, rows)) or (len(above) > 2 and len(steps) == 1 and not any(map(is_number, rows)))
 
 
 _MARKS = {"x", "yes", "no", "y", "n", "true", "false", "✓", "✔"}

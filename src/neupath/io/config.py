@@ -5,7 +5,7 @@ Every key is optional; neupath detects the rest. docs/graphs.md has a whole grap
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -202,8 +202,12 @@ def _checked(kind: type[C], table: object, path: Path | str, where: str, nested:
     try:
         return kind(**table, **(nested or {}))
     except TypeError as error:
-        missing = [key for key in ("name", "file", "source", "target") if key in known and key not in table]
-        raise SourceError(f"{path}: {where} has no {listed(missing)}; add the missing keys") from error
+        needed = [f.name for f in fields(kind) if f.default is f.default_factory is MISSING]  # type: ignore[arg-type]
+        missing = [key for key in needed if key not in table]
+        raise SourceError(
+            f"{path}: {where} has no {listed(missing)}; add what is missing, or, for tables in files, remove it "
+            f"and let `neupath init` write one with all keys"
+        ) from error
 
 
 def _meant(key: str, value: object, known: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from neupath.errors import NeuPathError, SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
-from neupath.graph.notations import toml_key
+from neupath.graph.notations import are_perhaps_thousands, toml_key
 from neupath.io.assembly import read_tables
 from neupath.io.columns import (
     Ends,
@@ -188,18 +188,24 @@ def _recognise_noted(
     if isinstance(source, RelationTables):
         source = _without_crosstabs(source, given, settings)
     tables = list({id(table): table for table in source.tables}.values())
-    notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables)]
-    return _with_clean_ids(replace(source, options=replace(source.options, notes=notes)))
+    edges = [edge.selection for edge in source.edges] if isinstance(source, RelationTables) else source.edges
+    notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables), *_note_weights(edges)]
+    return _with_settings(replace(source, options=replace(source.options, notes=notes)), settings)
 
 
-def _with_clean_ids(source: TableSource) -> TableSource:
-    """Let all selections read ids as graph.toml says: without those that mean none, and in one spelling."""
+_IN_OWN, _IN_WRITTEN = "in graph.toml", "in graph.toml, which `neupath init` writes"
+
+
+def _with_settings(source: TableSource, settings: Config) -> TableSource:
+    """Let all selections read ids as graph.toml says, and say where it stands if it names no tables yet."""
     options = source.options
-    if not (options.missing_ids or options.fold_ids):
-        return source
 
     def clean(selection: Selection) -> Selection:
-        return replace(selection, missing_ids=options.missing_ids or (), fold_ids=bool(options.fold_ids))
+        place = selection.declared_in
+        if not settings.names_tables and place.endswith(_IN_OWN):
+            place = place.removesuffix(_IN_OWN) + _IN_WRITTEN
+        missing, is_folded = options.missing_ids or (), bool(options.fold_ids)
+        return replace(selection, missing_ids=missing, fold_ids=is_folded, declared_in=place)
 
     if isinstance(source, RelationTables):
         nodes = [replace(node, selection=clean(node.selection)) for node in source.nodes]
@@ -735,7 +741,14 @@ def _other_keys(
         for column in table.columns if table.has_header and relation.split is None else ():
             word = entity(column)
             node = of_type.get(types.known(word) or "") if word is not None and is_id(column) else None
-            if word is None or node is None or node.node_type in ends or column in (*relation.columns, relation.weight):
+            if word is None or column in (*relation.columns, relation.weight):
+                continue
+            if node is None and is_id(column) and _is_end(table, column) and not is_unique(table, column):
+                notes.append(
+                    f"{table.label}: {column} was read as an attribute of {relation.name}, as no table holds its ids; "
+                    f"another [[edges]] in graph.toml, which `neupath init` writes, can join it"
+                )
+            if node is None or node.node_type in ends:
                 continue
             ids, others = set(node.selection.table.sample[node.selection.columns["id"]]), node.selection.table
             outside = next((cell for cell in table.sample[column] if cell and cell not in ids), None)
@@ -1613,8 +1626,10 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
     _note_partitions(given.all)
     only_nodes = f"{listed(node.selection.table.label for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
     others = [table for table in given.all if not table.is_folder] or list(given.all)
-    tables = [node.selection.table for node in nodes] or others
-    plans = [text for table in tables for text in _plans(table, nodes)]
+    linked = {table: columns for table in others if len(columns := _linked_columns(table, others)) > 1}
+    tables = [*linked, *([node.selection.table for node in nodes] or others)]
+    plans = [text for table, columns in linked.items() for text in _plans_of_rows(table, columns)]
+    plans += [text for table in tables for text in _plans(table, nodes)]
     seen = "" if not tables else f" {_seen(tables[0])};"
     if not given.in_files:
         hint = _mapping_hint(tables[0]) if tables else ""
@@ -1632,8 +1647,28 @@ def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str
     )
     if tables and looks_like_matrix(tables[0]):
         return SourceError(f"{what}:{seen} it {_LIKE_MATRIX}")
+    for table in tables:
+        title = _title_above(table)
+        if title:
+            return SourceError(
+                f"{what}: the first row of {table.label} has one cell, {title[:40]!r}, as a title has; remove the rows "
+                f"above the header"
+            )
     message = f"{what}:{seen}{why} {possible} in graph.toml (‹config›)"
     return _UnplannedError(message, plans, ", which `neupath init` writes")
+
+
+def _title_above(table: Table) -> str:
+    """Return the only cell in the first row of a table without a header, or an empty text if it has others."""
+    row = [table.sample[column][0] if table.sample[column] else "" for column in table.columns]
+    filled = [cell for cell in row if cell.strip()]
+    return filled[0] if not table.has_header and len(filled) == 1 and len(row) > 2 else ""
+
+
+def _linked_columns(table: Table, tables: Sequence[Table]) -> list[str]:
+    """Return the columns that are called like the first column of another table, as customer_id of orders may be."""
+    first = {snake(other.columns[0]) for other in tables if other is not table and other.has_header and other.columns}
+    return [column for column in table.columns if table.has_header and snake(column) in first]
 
 
 def _without_crosstabs(source: RelationTables, given: Tables, settings: Config) -> RelationTables:
@@ -1727,7 +1762,10 @@ def _plans(table: Table, nodes: Sequence[NodeSource]) -> list[str]:
     lines = _header_lines(table)
     first, *others = table.columns
     described = [column for column in others if _is_entity(table, column)]
-    if table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
+    keys = [column for column in table.columns if table.has_header and is_key(column) and _is_end(table, column)]
+    if len(keys) > 2 and columns[0] == keys[0]:
+        plan = [*lines, *_relations_lines(table, source, keys[0], keys[1:])]
+    elif table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
         source = singular(stem(Path(table.label))) if first.lower() in _NAME_COLUMNS else source
         plan = [*lines, *_relations_lines(table, source, first, described)]
     else:
@@ -1925,6 +1963,20 @@ def _note_partitions(tables: Iterable[Table]) -> list[str]:
         if missing:
             notes.append(f"{table.label} is partitioned into folders by {listed(missing)}: folder names are not read")
     return notes
+
+
+def _note_weights(edges: Iterable[Selection]) -> list[str]:
+    """Note weights such as 1.200, whose points may stand before thousands."""
+    notes = []
+    for selection in edges:
+        cells = selection.table.sample[selection.columns["weight"]] if "weight" in selection.columns else []
+        if not selection.table.typed and are_perhaps_thousands(cells):
+            sample = next(cell for cell in cells if "." in cell).strip()
+            notes.append(
+                f"{selection.table.label}: weight {sample} is read as {float(sample):g}; write "
+                f"{sample.replace('.', '')} if it means that, or else {float(sample):g}"
+            )
+    return list(dict.fromkeys(notes))
 
 
 def _note_comments(tables: Iterable[Table]) -> list[str]:

@@ -454,7 +454,7 @@ def note_texts(selection: Selection, columns: Mapping[str, pa.DataType | None], 
             notes += [] if word == "text" else _note_empty_words(table, column, texts_of(column))
         elif kind is not None and is_text(kind):
             fit = find_fit(texts_of(column)) if may_be_values(table.sample[column]) else None
-            if fit is not None and not _is_typed_already(fit):
+            if fit is not None and (not _is_typed_already(fit) or _is_spoiled(fit, texts_of(column))):
                 advice = fit.advice(column, selection.declared_in)
                 notes.append(f"{table.label}: {column} was read as text; {advice}")
         elif kind is not None and not table.typed and pa.types.is_floating(kind):
@@ -470,7 +470,7 @@ def _note_thousands(selection: Selection, column: str) -> list[str]:
     sample = next(cell for cell in cells if "." in cell).strip()
     declared = " or ".join(f'{{{toml_key(column)} = "{word}"}}' for word in ("decimal comma", "number"))
     meanings = f"{sample} was read as {float(sample):g}, and may mean {sample.replace('.', '')}"
-    decides = f"attribute_types = {declared} {selection.declared_in} decides"
+    decides = f"decide by attribute_types = {declared} {selection.declared_in}"
     return [f"{selection.table.label}: {column}: {meanings}; {decides}"]
 
 
@@ -480,11 +480,21 @@ def _is_typed_already(fit: Fit) -> bool:
     return whole or fit.words[0] in ("integer", "number")
 
 
-def _note_empty_words(table: Table, column: str, arrays: Iterable[Any]) -> list[str]:
+def _is_spoiled(fit: Fit, arrays: Iterable[Any]) -> bool:
+    """Whether numbers are texts only because of words for missing values."""
+    return fit.misfit is None and fit.words[0] == "number" and bool(_count_words(arrays))
+
+
+def _count_words(arrays: Iterable[Any]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for values in arrays:
         for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
             counts.update(count_empty_words(chunk))
+    return counts
+
+
+def _note_empty_words(table: Table, column: str, arrays: Iterable[Any]) -> list[str]:
+    counts = _count_words(arrays)
     if not counts:
         return []
     words = listed(f"{word!r} ({count:,})" for word, count in counts.items())

@@ -107,7 +107,8 @@ def draft_of(source: str, data: str | Path | None = None) -> Draft:
     try:
         tables = find_tables(source, None, None, data)
     except SourceError as error:
-        refusal, found, suggestion = str(error).partition(", such as:\n")
+        message = str(error.args[0]).replace(" (‹config›)", "")
+        refusal, found, suggestion = message.partition(", such as:\n")
         draft = Draft(locate(Path(source), data), None, refusal, suggestion)
         if not found:
             raise
@@ -254,7 +255,7 @@ def _accept(draft: Draft, choice: int) -> Draft:
 
 # ---- The text ------------------------------------------------------------------------------------
 def _header(source: Path) -> str:
-    name = _one_line(source.name)
+    name = _one_line(source.name or source.resolve().name)
     how = f"neupath info {name}" if source.is_dir() else f"neupath info {name} --config THIS_FILE"
     return f"# How neupath reads {name}: check it with {how}.\n# Every key is optional; docs/graphs.md has all of them."
 
@@ -271,6 +272,10 @@ def _option_lines(draft: Draft) -> list[str]:
         used = {table.label for table in tables.tables}
         others = [path.name for path in sorted(filter(is_table_file, draft.folder.iterdir())) if path.name not in used]
         lines += [f"ignore = {_listed(map(glob.escape, others))}   # files of no relation"] if others else []
+    if tables.options.missing_ids is not None:
+        lines.append(f"missing_ids = {_listed(tables.options.missing_ids)}   # rows with one are left out")
+    if tables.options.fold_ids is not None:
+        lines.append(f"fold_ids = {str(tables.options.fold_ids).lower()}   # whether Ann and ann are one")
     if tables.options.duplicates != "count":
         lines.append(f"duplicates = {quoted(tables.options.duplicates)}   # an edge that is there twice counts once")
     return [*lines, ""] if lines else []
@@ -342,7 +347,7 @@ def _type_lines(selection: Selection) -> list[str]:
     lines = [f"# attribute_types = {{{kinds}}}   # reads texts as numbers or dates"] if whole else []
     for column, fit in fits.items():
         if fit.misfit is not None or len(fit.words) > 1:
-            lines.append(f"# {_one_line(column)}: {_one_line(fit.advice(column))}")
+            lines.append(f"# {_one_line(column)}: {_one_line(fit.advice(column, 'here'))}")
     return lines
 
 
@@ -408,10 +413,16 @@ def _signature(tables: TableSource | None) -> list[object]:
     if isinstance(tables, TripleTables):
         parts = [*([tables.nodes] if tables.nodes else tables.node_tables), *tables.edges]
         kind = [tables.node_type, tables.prefixed, tables.labels, tables.relation]
-        return [*kind, tables.options.duplicates, *map(_selected, parts)]
+        return [*kind, _options(tables), *map(_selected, parts)]
     nodes = [(node.node_type, _selected(node.selection)) for node in tables.nodes]
     edges = [(str(edge.relation), edge.relation.directed, _selected(edge.selection)) for edge in tables.edges]
-    return [nodes, edges, tables.options.duplicates]
+    return [nodes, edges, _options(tables)]
+
+
+def _options(tables: TableSource) -> tuple[object, ...]:
+    options = tables.options
+    missing = None if options.missing_ids is None else list(options.missing_ids)
+    return options.duplicates, missing, options.fold_ids
 
 
 def _selected(selection: Selection) -> tuple[object, ...]:

@@ -233,8 +233,9 @@ def _named_table(content: Any, name: str, title: str) -> ArrowTable:
     if library == "pandas":
         named = [str(name) for name in content.index.names if name is not None]
         table.index = named or ([""] if content.index.dtype.kind not in "iu" else [])
-        table.header_holds = ", ".join(str(name) for name in content.columns.names if name is not None)
-        table.in_python = "table.droplevel(0, axis=1)" if content.columns.nlevels > 1 else "table"
+        levels = content.columns.names if content.ndim > 1 else [None]  # a Series has no header
+        table.header_holds = ", ".join(str(name) for name in levels if name is not None)
+        table.in_python = "table.droplevel(0, axis=1)" if len(levels) > 1 else "table"
         table.in_python += ".reset_index()" if named else ""
     elif library in ("polars", "pyarrow"):
         table.in_python = "table.to_pandas()"

@@ -54,6 +54,7 @@ from neupath.io.sources import (
     empty_id,
     empty_looking,
     note_empty_ids,
+    note_fractions,
     note_twins,
     place_in_files,
     repeated_id,
@@ -952,9 +953,17 @@ def _note_ids(staging: Staging, nodes: StagedType, edges: Sequence[KeyedEdges], 
             same = f"SELECT {_FOLDED} FROM {nodes.query} WHERE key = ?"
             twins = staging.run(f"SELECT id FROM {nodes.query} WHERE {_FOLDED} = ({same}) ORDER BY key LIMIT 2", first)
             pair = [value for (value,) in twins]
+    fractions = []
+    if options.fold_ids is None:
+        whole = f"SELECT id FROM {nodes.query}"
+        fractions = staging.run(
+            f"SELECT id FROM {nodes.query} WHERE regexp_full_match(id, '[0-9]+\\.0') "
+            f"AND left(id, length(id) - 2) IN ({whole}) ORDER BY key"
+        )
     return [
         *note_empty_ids(nodes.node_type, counts, options),
         *note_twins(nodes.node_type, int(count or 0), pair, options),
+        *note_fractions(nodes.node_type, len(fractions), str(fractions[0][0]) if fractions else "", options),
     ]
 
 

@@ -21,6 +21,7 @@ from neupath.errors import GraphError, listed
 from neupath.graph.hin import Duplicates, Floats
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
+from neupath.graph.notations import EMPTY_WORDS, UNKNOWN_WORDS
 from neupath.io.tables import Table, is_list_type
 
 Place = Callable[[int], str]
@@ -388,13 +389,15 @@ def _first_inexact(column: pa.Array) -> int | None:
 
 
 # ---- Ids that look empty, and ids that differ only by case or spaces -------------------------------
-_EMPTY_WORDS = (
-    "null", "(null)", "<null>", "n/a", "#n/a", "na", "<na>", "nan", "none", "nil", "\\n", "-", "--", "?", "??", ".",
-    "undefined", "unknown", "missing", "(blank)", "(empty)", "(none)", "(unknown)",
-)  # fmt: skip
+_EMPTY_IDS = sorted(
+    {
+        spelled
+        for word in (*EMPTY_WORDS[1:], *UNKNOWN_WORDS)
+        for spelled in (word, word.upper(), word.title(), word.replace("nan", "NaN"))
+    }
+)
 _EMPTY_PHRASE = r"^\((no|none|not|without) [^()]{1,40}\)$"
 """Also looks empty: (no genres listed), (not given)."""
-_LONGEST_WORD = 11
 _SPACES = r"[\s\x{a0}\x{2000}-\x{200b}\x{202f}\x{3000}\x{feff}]+"
 _SHOWN_IDS = 4
 
@@ -438,38 +441,65 @@ def _are_missing(ids: pa.Array, missing: Sequence[str], is_folded: bool) -> NDAr
 
 def empty_looking(ids: pa.Array) -> Rows:
     """Return the rows of the ids that look like an empty cell, such as NULL, N/A or -."""
-    if not pa.types.is_string(ids.type):
+    if not pa.types.is_string(ids.type) or not len(ids):
         return np.empty(0, dtype=np.int64)
-    short = np.flatnonzero(pc.binary_length(ids).to_numpy(zero_copy_only=False) <= _LONGEST_WORD)
-    words = fold(ids.take(pa.array(short)))
-    rows: Rows = short[pc.is_in(words, value_set=pa.array(_EMPTY_WORDS)).to_numpy(zero_copy_only=False)]
-    phrases = np.flatnonzero(pc.starts_with(ids, "(").to_numpy(zero_copy_only=False))
-    if len(phrases):
-        found = pc.match_substring_regex(fold(ids.take(pa.array(phrases))), _EMPTY_PHRASE)
-        rows = np.union1d(rows, phrases[found.to_numpy(zero_copy_only=False)]).astype(np.int64)
-    return rows
+    used = _bytes_used(ids)
+    words = pc.utf8_trim_whitespace(ids) if used[_ODD_BYTES].any() else ids
+    looks_empty = pc.is_in(words, value_set=pa.array(_EMPTY_IDS)).to_numpy(zero_copy_only=False)
+    if used[ord("(")]:
+        phrases = np.flatnonzero(pc.starts_with(words, "(").to_numpy(zero_copy_only=False))
+        found = pc.match_substring_regex(fold(words.take(pa.array(phrases))), _EMPTY_PHRASE)
+        looks_empty = looks_empty.copy()
+        looks_empty[phrases] |= found.to_numpy(zero_copy_only=False)
+    return np.flatnonzero(looks_empty).astype(np.int64)
 
 
 def find_twins(ids: pa.Array) -> tuple[int, Rows]:
     """Return how many distinct ids are another one but for case or spaces, and the rows of the first two that are."""
     if not pa.types.is_string(ids.type) or not len(ids):
         return 0, np.empty(0, dtype=np.int64)
-    folded = fold(ids)
-    changed = pc.any(pc.not_equal(folded, ids)).as_py()
-    encoded = folded.dictionary_encode() if changed else None
-    if encoded is None or len(encoded.dictionary) == len(ids):
+    used = _bytes_used(ids)
+    if not used[_ODD_BYTES].any() and not (used[_CAPITALS].any() and used[_SMALL_LETTERS].any()):
+        return 0, np.empty(0, dtype=np.int64)
+    encoded = fold(ids).dictionary_encode()
+    if len(encoded.dictionary) == len(ids):
         return 0, np.empty(0, dtype=np.int64)
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     first = int(np.flatnonzero(np.bincount(codes)[codes] > 1)[0])
     return len(ids) - len(encoded.dictionary), np.flatnonzero(codes == codes[first])[:2].astype(np.int64)
 
 
+_ODD_BYTES = [*range(33), *range(127, 256)]
+"""White space, and the parts of letters that are not ASCII."""
+_CAPITALS, _SMALL_LETTERS = slice(ord("A"), ord("Z") + 1), slice(ord("a"), ord("z") + 1)
+
+
+def _bytes_used(texts: pa.Array) -> NDArray[np.bool_]:
+    """Mark the bytes that occur in texts; shape (256,). Most ids are ruled out by them alone, which is quick."""
+    _, starts, content = texts.buffers()
+    if content is None:
+        return np.zeros(256, dtype=np.bool_)
+    ends = np.frombuffer(starts, dtype=np.int32)[[texts.offset, texts.offset + len(texts)]]
+    return np.bincount(np.frombuffer(content, dtype=np.uint8)[ends[0] : ends[1]], minlength=256) > 0
+
+
 def similar_id(value: object, ids: pa.Array) -> str | None:
-    """Return the first of some ids that is a value but for case or spaces."""
-    if not isinstance(value, str) or not pa.types.is_string(ids.type):
+    """Return the first of some ids that is a value but for case or spaces, or else the same number, as 7 is 007."""
+    if not isinstance(value, str) or not (pa.types.is_string(ids.type) or pa.types.is_integer(ids.type)):
         return None
-    row = pc.index(fold(ids), fold(pa.array([value]))[0]).as_py()
-    return None if row < 0 else str(ids[row].as_py())
+    texts = ids.cast(pa.string())
+    for alike in (fold, _plain_numbers):
+        row = pc.index(alike(texts), alike(pa.array([value]))[0]).as_py()
+        if row >= 0:
+            return str(texts[row].as_py())
+    return None
+
+
+def _plain_numbers(texts: pa.Array) -> pa.Array:
+    """Return whole numbers without zeros in front, a fraction of zeros, or commas before thousands."""
+    grouped = pc.match_substring_regex(texts, r"^[0-9]{1,3}(,[0-9]{3})+$")
+    plain = pc.if_else(grouped, pc.replace_substring(texts, ",", ""), texts)
+    return pc.replace_substring_regex(plain, r"^0*([0-9]+)(\.0+)?$", r"\1")
 
 
 def note_empty_ids(node_type: str, counts: Mapping[str, int], options: ReadOptions) -> list[str]:
@@ -500,6 +530,25 @@ def note_twins(node_type: str, count: int, pair: Sequence[str], options: ReadOpt
     return [f"{node_type}: {count:,} {differ} only by case or spaces, such as {example}; {merge}{keep}"]
 
 
+def find_fractions(ids: pa.Array) -> Rows:
+    """Return the rows of the ids such as 1.0 where 1 is an id too, as if one file had its ids as fractions."""
+    if not pa.types.is_string(ids.type) or not len(ids) or not _bytes_used(ids)[ord(".")]:
+        return np.empty(0, dtype=np.int64)
+    rows = np.flatnonzero(pc.match_substring_regex(ids, r"^[0-9]+\.0$").to_numpy(zero_copy_only=False))
+    whole = pc.utf8_slice_codeunits(ids.take(pa.array(rows)), 0, -2)
+    found: Rows = rows[pc.is_in(whole, value_set=ids).to_numpy(zero_copy_only=False)]
+    return found
+
+
+def note_fractions(node_type: str, count: int, sample: str, options: ReadOptions) -> list[str]:
+    """Note how many ids of a type are another one with .0 behind it, with the first."""
+    if options.fold_ids is not None or not count:
+        return []
+    are = "ids are others" if count > 1 else "id is another"
+    keep = "fold_ids = false in graph.toml keeps them apart"
+    return [f"{node_type}: {count:,} {are} with .0 behind, such as {sample!r}; write them alike, or {keep}"]
+
+
 # ---- Errors of one row, shared by the three readers; a place is the file and the line ------------
 UNIQUE_IDS = (
     "keep one row for each node, or name another id under [nodes] or the two ends of an edge under [[edges]] in a "
@@ -510,7 +559,7 @@ UNIQUE_IDS = (
 
 def empty_id(place: str) -> GraphError:
     """Return the error of a node without an id."""
-    return GraphError(f"{place}: the node has an empty id; every node needs one")
+    return GraphError(f"{place}: the node has an empty id; every node needs one; fill it in, or leave the row out")
 
 
 def repeated_id(place: str, value: object) -> GraphError:
@@ -525,7 +574,9 @@ def empty_cell(place: str, what: str) -> GraphError:
 
 def empty_end(place: str, node_type: str) -> GraphError:
     """Return the error of an edge without the id of one end."""
-    return GraphError(f"{place}: the edge has an empty {node_type} id; every edge needs two ids")
+    return GraphError(
+        f"{place}: the edge has an empty {node_type} id; every edge needs two ids; fill it in, or leave the row out"
+    )
 
 
 def unknown_end(
@@ -533,11 +584,15 @@ def unknown_end(
 ) -> GraphError:
     """Return the error of an edge to a node that is not in `where`, by default the node table of its type.
 
-    `similar` is the id there that differs only by case or spaces.
+    `similar` is the id there that differs only by case or spaces, or is the same number in another spelling.
     """
     table = where or f"node table of {node_type}"
     hint = "add it there, or leave the edge out"
-    if similar is not None:
+    if isinstance(value, str) and len(empty_looking(pa.array([value]))):
+        hint = f"{hint}; missing_ids = [{json.dumps(value, ensure_ascii=False)}] in graph.toml leaves out such rows"
+    elif similar is not None and fold(pa.array([similar])) != fold(pa.array([str(value)])):
+        hint = f"did you mean {similar!r}? write the id alike in both tables"
+    elif similar is not None:
         hint = (
             f"did you mean {similar!r}? the ids differ only by case or spaces, and fold_ids = true in graph.toml makes "
             f"them one"
