@@ -640,3 +640,10 @@ def test_ids_that_are_others_with_a_fraction_of_zero_are_noted_by_both_readers(t
         assert any(note.startswith(said) for note in hin.notes)
     (folder / "graph.toml").write_text("fold_ids = false\n")
     assert not npth.load(folder).notes
+
+
+def test_times_of_day_are_kept_as_they_are_written(tmp_path: Path) -> None:
+    folder = write_items(tmp_path / "t", ["12:30", "09:15", "23:59"])
+    for source in (folder, import_store(folder, tmp_path / "store")):
+        (edges,) = npth.load(source).edge_tables.values()
+        assert edges.attributes["mark"].to_pylist() == ["12:30", "09:15", "23:59"]

@@ -257,6 +257,8 @@ def converted(selection: Selection, column: str, values: pa.ChunkedArray, place:
             return to_attribute(values)
         return _declared(values.combine_chunks(), word, column, place)
     if not selection.table.typed:
+        if pa.types.is_time(values.type):  # 12:30 stays as it is written, and is not 12:30:00
+            values = _texts_of(selection, column)
         return to_attribute(without_empty(values))
     attribute = to_attribute(values)
     return attribute if attribute is None or attribute.type != TEXT else _as_written_times(attribute)
@@ -310,6 +312,11 @@ def without_empty(values: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.if_else(pc.equal(values, ""), pa.scalar(None, pa.string()), values)
 
 
+def _texts_of(selection: Selection, column: str) -> pa.ChunkedArray:
+    """Read a column of a text table as it is written."""
+    return replace(selection, kinds={**selection.kinds, column: "text"}).read().attributes[column]
+
+
 def _as_kind(part: pa.Array | None, kind: pa.DataType, selection: Selection, name: str, length: int) -> pa.Array:
     """Return one file's part of an attribute as the kind that fits all files."""
     if part is None:
@@ -319,8 +326,7 @@ def _as_kind(part: pa.Array | None, kind: pa.DataType, selection: Selection, nam
     if kind == TEXT and not selection.table.typed:  # as it is written there, such as 007
         column = column_of(selection, name)
         assert column is not None
-        texts = replace(selection, kinds={**selection.kinds, column: "text"}).read().attributes[column]
-        return to_attribute(without_empty(texts))
+        return to_attribute(without_empty(_texts_of(selection, column)))
     return to_attribute(part.cast(pa.string())) if kind == TEXT else part.cast(kind)
 
 

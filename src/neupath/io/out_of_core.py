@@ -728,7 +728,7 @@ class EdgeSpool:
         if column in self.selection.kinds:
             part = converted(self.selection, column, values, place)
         elif column in self._inferred:
-            written = pa.string() if kind == TEXT and own != TEXT else self._inferred[column].type
+            written = pa.string() if kind == TEXT else self._inferred[column].type
             part = to_attribute(without_empty(pa.chunked_array([convert(values.combine_chunks(), written)])))
         elif column in self._texts and kind != TEXT:
             part = self._texts[column].convert(values.combine_chunks())
