@@ -340,6 +340,24 @@ def test_a_saved_model_is_searched_and_explained(running: Running) -> None:
     }  # fmt: skip
 
 
+def test_texts_are_not_compared_with_numbers_and_dates(start: Start) -> None:
+    known = pa.table({"price": ["9,99", "1.200,00"], "day": ["31.12.2019", "01.02.2026"]})
+    has = Edges(Relation("user", "has", "item"), np.array([0, 0]), np.array([0, 1]))
+    shop = HIN.build([Nodes("item", pa.array(["a", "b"]), attributes=known), Nodes("user", pa.array(["u"]))], [has])
+    running = start(graphs={"shop": shop})
+    walks = {"query": "u", "metapath": "user-item-user"}
+    for asked, line in (
+        ({"where": "price < 100"}, '{price = "decimal comma"}'),
+        ({"metapath": "item[price < 100]-user-item"}, '{price = "decimal comma"}'),
+        (walks | {"time": "day", "since": "2026-01-01"}, '{day = "%d.%m.%Y"}'),
+        (walks | {"time": "day", "half_life": "30d"}, '{day = "%d.%m.%Y"}'),
+    ):
+        words = {"query": "a", "metapath": "item-user-item"} | asked
+        response = running.get(f"/api/graphs/shop/search?{urlencode(words)}")
+        assert response.status_code in (400, 422)
+        assert f"attribute_types = {line} in graph.toml" in response.json()["error"]
+
+
 @pytest.mark.parametrize("name", HOSTILE, ids=["html", "10 KB", "right to left", "NUL", "address", "quotes", "emoji"])
 def test_hostile_names_are_not_changed(running: Running, name: str) -> None:
     words = f"query={quote(name, safe='')}&metapath={quote('<b>user-tag-<b>user')}&k=20"
