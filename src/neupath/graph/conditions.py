@@ -488,7 +488,7 @@ def _refuse_texts(
         is_wrong = bool(words) or holds_values(whole)
     elif is_truth:
         is_wrong = not pc.any(pc.equal(whole, text), min_count=0).as_py()
-        problem = f"and {excerpt(text, 0)!r} is none of its values"
+        problem = f"and {excerpt(text, 0)!r} is not one of its values"
     else:
         is_wrong = _is_written_otherwise(whole, text, words)
     if is_wrong:

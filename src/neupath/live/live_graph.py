@@ -29,7 +29,7 @@ from neupath.live import live_kernels as kernels
 from neupath.live.append_arrays import AppendColumn, AppendNodes, in_one_piece
 from neupath.live.live_edges import LiveChange, LiveEdgeTables, NewestEdges
 from neupath.live.live_kernels import ProductArrays
-from neupath.live.live_product import Adjacency, EdgeCounts, LiveMatrices, LiveProduct, both_directions, live_factors
+from neupath.live.live_product import Adjacency, DegreeCounts, LiveMatrices, LiveProduct, both_directions, live_factors
 from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
 from neupath.store import Change, Head, RowsChange, Update, Validator, open_store
@@ -185,7 +185,7 @@ class _State:
         self._nodes = hin.nodes  # of the newest version
         self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
         self._log: list[RowEdge] = []
-        self._edge_counts: dict[Relation, EdgeCounts] = {}
+        self._edge_counts: dict[Relation, DegreeCounts] = {}
         self._edge_log: list[tuple[Relation, RowsChange]] = []
         self._described: Mapping[Relation, Edges] = hin.edge_tables  # those that all changes tell of
         self._edge_tables = LiveEdgeTables(self._described, self._edge_log, 0)

@@ -56,7 +56,7 @@ class LiveEdges:
 
 
 # ---- Matrices of one version ---------------------------------------------------------------------
-class EdgeCounts:
+class DegreeCounts:
     """How many edges of a relation each source and each target has, in the version that was asked for last."""
 
     def __init__(self, base: Csr, relation: Relation) -> None:
@@ -103,7 +103,7 @@ class LiveMatrices(Mapping[Relation, Csr]):
         log: Sequence[RowEdge],
         length: int,
         sizes: Mapping[str, int],
-        counts: dict[Relation, EdgeCounts] | None = None,
+        counts: dict[Relation, DegreeCounts] | None = None,
     ) -> None:
         self.base, self._log, self._length, self._sizes = base, log, length, sizes
         self._matrices: dict[Relation, Csr] = {}
@@ -116,7 +116,7 @@ class LiveMatrices(Mapping[Relation, Csr]):
 
     def edge_counts(self, relation: Relation) -> tuple[Rows, Rows]:
         """Count the edges of each source and each target, without the matrix."""
-        counts = self._counts.setdefault(relation, EdgeCounts(self.base[relation], relation))
+        counts = self._counts.setdefault(relation, DegreeCounts(self.base[relation], relation))
         return counts.at(self._log, self._length, self._sizes)
 
     def __getitem__(self, relation: Relation) -> Csr:
