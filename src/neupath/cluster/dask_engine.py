@@ -44,8 +44,8 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SourceError
 from neupath.graph.hin import HIN, Duplicates
 from neupath.graph.metapath import MetaPath
+from neupath.io.plan import Plan
 from neupath.io.recognition import find_tables
-from neupath.io.sources import RelationTables
 from neupath.measures import PathMeasure
 
 _TASKS_PER_WORKER = 2
@@ -213,7 +213,7 @@ def plan_folder(
     The parameters are those of `neupath.load`.
     """
     tables = find_tables(folder, config, duplicates, data)
-    if not isinstance(tables, RelationTables) or tables.options.duplicates == "error":
+    if not isinstance(tables, Plan) or tables.options.duplicates == "error":
         return None
     readable = all(selection.table.typed and selection.is_plain for selection in tables.selections)
     return IngestionPlan(tables) if readable else None

@@ -21,7 +21,7 @@ from neupath.errors import GraphError
 from neupath.graph.hin import Duplicates, Floats, check_sums, first_of_each, freeze, summed_in_order
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
-from neupath.io.sources import empty_end, missing_ids, similar_id, to_weights, unknown_end
+from neupath.io.plan import empty_end, missing_ids, similar_id, to_weights, unknown_end
 from neupath.io.tables import TableFile
 
 _BINS = 1 << 14  # the number of bins of consecutive nodes in which edges are counted; strips are cut between bins

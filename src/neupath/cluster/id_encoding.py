@@ -24,7 +24,7 @@ from neupath.cluster.tiles import group, read_arrays, write_arrays
 from neupath.cluster.workers import Workers
 from neupath.graph.hin import mix64
 from neupath.graph.nodes import Rows
-from neupath.io.sources import all_read_as_integers, empty_id, missing_ids, repeated_id
+from neupath.io.plan import all_read_as_integers, empty_id, missing_ids, repeated_id
 from neupath.io.tables import TableFile, cast_columns, check_parts
 from neupath.io.text_files import file_errors
 

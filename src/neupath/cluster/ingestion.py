@@ -29,7 +29,7 @@ from neupath.cluster.id_encoding import (
 from neupath.cluster.tiles import Tiles
 from neupath.cluster.workers import Workers
 from neupath.graph.metapath import Link, Relation, Schema
-from neupath.io.sources import EdgeSource, NodeSource, RelationTables, Selection
+from neupath.io.plan import EdgePlan, NodePlan, Plan, Selection
 from neupath.io.tables import TableFile
 
 _NAMES_AT_ONCE = 1 << 18
@@ -52,10 +52,10 @@ class TiledGraph:
 class IngestionPlan:
     """What is known of the tables of a folder before they are read."""
 
-    def __init__(self, tables: RelationTables) -> None:
+    def __init__(self, tables: Plan) -> None:
         self.options = tables.options
-        self.nodes: dict[str, NodeSource] = {node.node_type: node for node in tables.nodes}
-        self.edges: Sequence[EdgeSource] = tables.edges
+        self.nodes: dict[str, NodePlan] = {node.node_type: node for node in tables.nodes}
+        self.edges: Sequence[EdgePlan] = tables.edges
         self._tables = tables.tables
         relations = tuple(edge.relation for edge in tables.edges)
         ends = (end for relation in relations for end in (relation.source, relation.target))

@@ -3,7 +3,7 @@
 `load` loads a graph; `recognition` recognises the format of its source, `detection` the layout of a folder of tables
 and what each table holds.
 `text_files` handles delimiters, quotes and headers; `tables` reads a text or Parquet file; `config` reads graph.toml.
-`sources` describes the tables of a graph; `assembly` builds the graph in memory, `out_of_core` on disk.
+`plan` says what the tables of a graph hold; `assembly` builds the graph in memory, `out_of_core` on disk.
 `databases` makes a graph of the tables of a database, which `database_drivers` opens and reads.
 `interop` converts objects of other libraries, `datasets` knows graphs by name, `export` writes a folder of tables.
 To add a reader, write a module in `formats` and give its format a case in `recognition._format_of` and `_load_path`.

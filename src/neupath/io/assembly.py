@@ -1,6 +1,6 @@
 """Read the tables of a graph into memory: ids become rows, and errors name the bad row.
 
-This is the first of three readers (see `io.sources`), for graphs that fit into memory.
+This is the first of three readers (see `io.plan`), for graphs that fit into memory.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,9 +18,9 @@ from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.io.columns import singular
 from neupath.io.edge_columns import choose_columns, note_texts, read_attributes, read_node_attributes
-from neupath.io.sources import (
-    EdgeSource,
-    NodeSource,
+from neupath.io.plan import (
+    EdgePlan,
+    NodePlan,
     Place,
     ReadOptions,
     SelectedRows,
@@ -58,7 +58,7 @@ def read_tables(source: TableSource) -> HIN:
     return assemble(nodes, edges, replace(source.options, notes=notes))
 
 
-def _read_nodes(node: NodeSource, notes: list[str]) -> "NodeTable":
+def _read_nodes(node: NodePlan, notes: list[str]) -> "NodeTable":
     rows, place = _read_distinct(node.selection)
     ids, names = rows.columns["id"], rows.columns.get("name")
     attributes = _typed_attributes(node.selection, rows.attributes, place, notes)
@@ -89,7 +89,7 @@ def first_rows(ids: pa.Array) -> Rows:
     return np.sort(np.unique(codes, return_index=True)[1]).astype(np.int64)
 
 
-def _read_edges(edge: EdgeSource) -> "EdgeTable":
+def _read_edges(edge: EdgePlan) -> "EdgeTable":
     rows, place = edge.selection.read(), edge.selection.place
     columns = rows.columns
     attributes = RawAttributes([edge.selection], [rows.attributes])

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import chain, pairwise
 from weakref import WeakKeyDictionary
 
-from neupath.io.sources import LISTS, parse_list
+from neupath.io.plan import LISTS, parse_list
 from neupath.io.tables import SAMPLE_ROWS, Table
 from neupath.io.text_files import is_number, unmarked
 

@@ -26,7 +26,7 @@ from neupath.io.database_drivers import Database, DatabaseTable, ForeignKey, ope
 from neupath.io.detection import options_of, usual_name
 from neupath.io.edge_columns import attributes_in_memory, checked_kind
 from neupath.io.export import quoted
-from neupath.io.sources import Place, ReadOptions, Selection, clean_ids, unknown_end
+from neupath.io.plan import Place, ReadOptions, Selection, clean_ids, unknown_end
 from neupath.io.tables import ArrowTable
 
 

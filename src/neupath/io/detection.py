@@ -66,13 +66,13 @@ from neupath.io.columns import (
 from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, parse_config, read_config, read_own_config
 from neupath.io.edge_columns import ChosenColumns, choose_columns, declared_in, node_kinds
 from neupath.io.export import quoted
-from neupath.io.sources import (
+from neupath.io.plan import (
     LISTS,
     NULLS,
-    EdgeSource,
-    NodeSource,
+    EdgePlan,
+    NodePlan,
+    Plan,
     ReadOptions,
-    RelationTables,
     Selection,
     TableSource,
     TripleTables,
@@ -185,10 +185,10 @@ def _recognise_noted(
     given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None
 ) -> TableSource:
     source = _recognise(given, settings, options, duplicates)
-    if isinstance(source, RelationTables):
+    if isinstance(source, Plan):
         source = _without_crosstabs(source, given, settings)
     tables = list({id(table): table for table in source.tables}.values())
-    edges = [edge.selection for edge in source.edges] if isinstance(source, RelationTables) else source.edges
+    edges = [edge.selection for edge in source.edges] if isinstance(source, Plan) else source.edges
     notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables), *_note_weights(edges)]
     return _with_settings(replace(source, options=replace(source.options, notes=notes)), settings)
 
@@ -207,7 +207,7 @@ def _with_settings(source: TableSource, settings: Config) -> TableSource:
         missing, is_folded = options.missing_ids or (), bool(options.fold_ids)
         return replace(selection, missing_ids=missing, fold_ids=is_folded, declared_in=place)
 
-    if isinstance(source, RelationTables):
+    if isinstance(source, Plan):
         nodes = [replace(node, selection=clean(node.selection)) for node in source.nodes]
         edges = [replace(edge, selection=clean(edge.selection)) for edge in source.edges]
         return replace(source, nodes=nodes, edges=edges)
@@ -291,7 +291,7 @@ class RelationTable:
 
 def classify(
     tables: Iterable[Table], known: Iterable[str] = ()
-) -> tuple[list[NodeSource], list[RelationTable], list[str], "TypeNames"]:
+) -> tuple[list[NodePlan], list[RelationTable], list[str], "TypeNames"]:
     """Tell node tables from relation tables; the third list has a note on each other table."""
     all_tables = list(tables)
     types = TypeNames(all_tables, known)
@@ -318,7 +318,7 @@ def select_nodes(
     name: str | None = None,
     attributes: list[str] | None = None,
     kinds: Mapping[str, str] | None = None,
-) -> NodeSource:
+) -> NodePlan:
     """Choose the columns of a node table: by default the first for the id and one called name for the name."""
     id_column = table.column(id, "id") if id else table.columns[0]
     others = [column for column in table.columns if column != id_column]
@@ -333,7 +333,7 @@ def select_nodes(
         chosen = [table.column(column, "attributes") for column in attributes]
     own = existing(id=id_column, name=name_column)
     words, place = node_kinds(table, kinds or {}, own), declared_in(table, f"[nodes.{toml_key(node_type)}]")
-    return NodeSource(node_type, Selection(table, own, chosen, kinds=words, declared_in=place))
+    return NodePlan(node_type, Selection(table, own, chosen, kinds=words, declared_in=place))
 
 
 def usual_name(columns: Sequence[str], node_type: str) -> str | None:
@@ -672,8 +672,8 @@ def _words_between(words: Sequence[str], target: str) -> list[str]:
 
 # ---- Columns of node tables that hold edges ------------------------------------------------------
 def _held_relations(
-    node: NodeSource, types: TypeNames, node_tables: dict[str, Table], taken: set[tuple[Table, str]]
-) -> tuple[NodeSource, list[RelationTable], list[str]]:
+    node: NodePlan, types: TypeNames, node_tables: dict[str, Table], taken: set[tuple[Table, str]]
+) -> tuple[NodePlan, list[RelationTable], list[str]]:
     """Return the relations in the columns of a node table, what is left of it, and notes on other id columns."""
     table, relations, notes = node.selection.table, [], []
     for column in node.selection.attributes if table.has_header else ():
@@ -690,7 +690,7 @@ def _held_relations(
 
 
 def _held_relation(
-    node: NodeSource, column: str, types: TypeNames, node_tables: dict[str, Table]
+    node: NodePlan, column: str, types: TypeNames, node_tables: dict[str, Table]
 ) -> RelationTable | str | None:
     """Return the relation that a column of a node table holds, or why it holds none, or None if it is no question."""
     table, split = node.selection.table, find_split(node.selection.table, column)
@@ -712,7 +712,7 @@ def _held_relation(
     return RelationTable(table, node.node_type, name, target, ends, split=split, optional=True, by_rule=True)
 
 
-def _why_no_key(node: NodeSource, column: str, word: str, is_new: bool) -> str | None:
+def _why_no_key(node: NodePlan, column: str, word: str, is_new: bool) -> str | None:
     """Return why an id column of a node table is no foreign key, or None if it is one; `is_new`: to an unknown type."""
     table = node.selection.table
     if is_identifier(word):
@@ -727,7 +727,7 @@ def _why_no_key(node: NodeSource, column: str, word: str, is_new: bool) -> str |
 
 
 def _other_keys(
-    relations: Sequence[RelationTable], nodes: Sequence[NodeSource], types: TypeNames
+    relations: Sequence[RelationTable], nodes: Sequence[NodePlan], types: TypeNames
 ) -> tuple[list[RelationTable], list[str]]:
     """Return the relations to the other foreign keys of a table of edges, as of order_id, customer_id and product_id.
 
@@ -781,9 +781,7 @@ def _note_rule(relation: RelationTable) -> str:
 
 
 # ---- One table per relation ----------------------------------------------------------------------
-def _select_relations(
-    given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None
-) -> RelationTables:
+def _select_relations(given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None) -> Plan:
     """Choose the columns of one table per relation, and of the node tables beside them."""
     if not settings.names_tables:
         _refuse_half_neo4j(given.all)
@@ -828,7 +826,7 @@ def _select_relations(
     alone = [node.selection.table.label for node in nodes if node.node_type not in joined and not options.take]
     notes += [f"{name}: no relation leads to its nodes" for name in alone if not settings.names_tables]
     notes = [*left_out, *by_rule, *notes, *_note_columns(edges, nodes, unread, given.in_files, chosen), *options.notes]
-    return RelationTables(nodes, edges, replace(options, notes=notes))
+    return Plan(nodes, edges, replace(options, notes=notes))
 
 
 def _not_named(tables: Sequence[Table], configured: Sequence[Table]) -> list[Table]:
@@ -843,8 +841,8 @@ def _not_named(tables: Sequence[Table], configured: Sequence[Table]) -> list[Tab
 
 
 def _hold_all(
-    nodes: list[NodeSource], open_nodes: Sequence[NodeSource], relations: Sequence[RelationTable], types: TypeNames
-) -> tuple[list[NodeSource], list[RelationTable], list[str]]:
+    nodes: list[NodePlan], open_nodes: Sequence[NodePlan], relations: Sequence[RelationTable], types: TypeNames
+) -> tuple[list[NodePlan], list[RelationTable], list[str]]:
     """Find the relations in the columns of all node tables whose columns graph.toml does not choose."""
     node_tables = {node.node_type: node.selection.table for node in nodes}
     taken = {(relation.table, column) for relation in relations for column in relation.columns}
@@ -872,8 +870,8 @@ def _hold_all(
 
 
 def _take(
-    relations: list[RelationTable], options: ReadOptions, nodes: Sequence[NodeSource]
-) -> tuple[list[EdgeSource], list[str]]:
+    relations: list[RelationTable], options: ReadOptions, nodes: Sequence[NodePlan]
+) -> tuple[list[EdgePlan], list[str]]:
     """Return the relations that the options take, directed or not as they say, and notes on columns left out."""
     options.check_names([relation.name for relation in relations])
     edges, notes = [], []
@@ -894,12 +892,12 @@ def _take(
             kinds=chosen.kinds,
             declared_in=declared_in(each.table, "[[edges]]"),
         )
-        edges.append(EdgeSource(relation, selection))
+        edges.append(EdgePlan(relation, selection))
     return edges, notes
 
 
 def _attributes_of(
-    relation: RelationTable, relations: Sequence[RelationTable], nodes: Sequence[NodeSource]
+    relation: RelationTable, relations: Sequence[RelationTable], nodes: Sequence[NodePlan]
 ) -> ChosenColumns:
     """Choose the attributes of a relation's edges.
 
@@ -913,7 +911,7 @@ def _attributes_of(
     return choose_columns(table, taken, relation.weight, relation.attributes, relation.kinds)
 
 
-def _refuse_two_node_tables(nodes: list[NodeSource]) -> None:
+def _refuse_two_node_tables(nodes: list[NodePlan]) -> None:
     names: dict[str, str] = {}
     for node in nodes:
         name = node.selection.table.label
@@ -1003,9 +1001,7 @@ def _as_named_pair(table: Table) -> RelationTable | None:
     return RelationTable(table, first, f"{first}_{second}", second, (first, second), by_rule=True)
 
 
-def _as_wide(
-    table: Table, options: ReadOptions, settings: Config, duplicates: Duplicates | None
-) -> RelationTables | None:
+def _as_wide(table: Table, options: ReadOptions, settings: Config, duplicates: Duplicates | None) -> Plan | None:
     """Read a table whose header names several entities, such as movie, actor, director, as relations of the first.
 
     The first column is read as it is; each other column is a relation if its texts occur again. A row may repeat what
@@ -1044,7 +1040,7 @@ def _as_wide(
     dropped = f"{table.label}: edges that several rows repeat were read once"
     notes = [*map(_note_rule, relations), *([dropped] if chosen is not options and not is_unique(table, first) else [])]
     notes += [*_note_columns(edges, [], [], weighted=True), *options.notes]
-    return RelationTables([], edges, replace(chosen, notes=notes))
+    return Plan([], edges, replace(chosen, notes=notes))
 
 
 _EDGE_WORDS = {
@@ -1173,7 +1169,7 @@ def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOpti
     if type_ is not None:
         return TripleTables(chosen, "node", [triples], options, labels=labels, relation="edge")
     one = Relation("node", "edge", "node", directed and "edge" not in options.undirected)
-    return RelationTables([NodeSource("node", chosen)], [EdgeSource(one, triples)], options)
+    return Plan([NodePlan("node", chosen)], [EdgePlan(one, triples)], options)
 
 
 def _pair_ends(edges: Table, pair: PairConfig) -> tuple[str, str | None, str, bool]:
@@ -1564,7 +1560,7 @@ def check_readable(source: TableSource) -> None:
     if sum(part.stat().st_size * (8 if part.suffix == ".gz" else 1) for part in parts) <= _TRIED_BYTES:
         read_tables(source)
         return
-    if isinstance(source, RelationTables):
+    if isinstance(source, Plan):
         for node in source.nodes:
             _check_first_rows(node.selection)
         for edge in source.edges:
@@ -1606,7 +1602,7 @@ def _find_repeated(ids: pa.Array) -> int | None:
     return int(repeated[0]) if len(repeated) else None
 
 
-def _refuse_repeated_ids(nodes: Sequence[NodeSource]) -> None:
+def _refuse_repeated_ids(nodes: Sequence[NodePlan]) -> None:
     """Raise if the first rows of a table of nodes repeat an id, as where each row is a line of an order."""
     for node in nodes:
         selection = replace(node.selection, attributes=())
@@ -1621,7 +1617,7 @@ def _refuse_repeated_ids(nodes: Sequence[NodeSource]) -> None:
             )
 
 
-def _no_relation(given: Tables, nodes: Sequence[NodeSource], notes: Sequence[str]) -> SourceError:
+def _no_relation(given: Tables, nodes: Sequence[NodePlan], notes: Sequence[str]) -> SourceError:
     """Return the error of tables among which no relation is recognised, with a graph.toml that reads the first."""
     _note_partitions(given.all)
     only_nodes = f"{listed(node.selection.table.label for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
@@ -1671,7 +1667,7 @@ def _linked_columns(table: Table, tables: Sequence[Table]) -> list[str]:
     return [column for column in table.columns if table.has_header and snake(column) in first]
 
 
-def _without_crosstabs(source: RelationTables, given: Tables, settings: Config) -> RelationTables:
+def _without_crosstabs(source: Plan, given: Tables, settings: Config) -> Plan:
     """Raise if the header of a table of edges holds nodes; note the node tables whose header does."""
     chosen = [(given.find(entry.file), entry.columns) for entry in settings.edges if entry.columns]
     ids = {node.node_type: set(node.selection.table.sample[node.selection.columns["id"]]) for node in source.nodes}
@@ -1748,7 +1744,7 @@ _OTHER_IDS = ("email", "e_mail", "mail", "code", "username", "login", "slug", "u
 """Columns that identify nodes, besides those that are called ids."""
 
 
-def _plans(table: Table, nodes: Sequence[NodeSource]) -> list[str]:
+def _plans(table: Table, nodes: Sequence[NodePlan]) -> list[str]:
     """Return texts of graph.toml that may read a table as one relation or several, the likeliest first."""
     if not isinstance(table, TableFile) or len(table.columns) < 2:
         return []
@@ -1773,7 +1769,7 @@ def _plans(table: Table, nodes: Sequence[NodeSource]) -> list[str]:
     return ["\n".join(plan), *_plans_of_rows(table)]
 
 
-def _plans_of_nodes(table: Table, node: NodeSource) -> list[str]:
+def _plans_of_nodes(table: Table, node: NodePlan) -> list[str]:
     """Return texts of graph.toml that may read a table of nodes, whose ids may be repeated."""
     if not isinstance(table, TableFile):
         return []
@@ -2019,8 +2015,8 @@ def _folders(folder: Path) -> list[Path]:
 
 
 def _note_columns(
-    edges: Sequence[EdgeSource],
-    nodes: Sequence[NodeSource],
+    edges: Sequence[EdgePlan],
+    nodes: Sequence[NodePlan],
     noted: Sequence[str],
     in_files: bool = True,
     chosen: Collection[Table] = (),

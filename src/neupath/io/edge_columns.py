@@ -33,7 +33,7 @@ from neupath.graph.notations import (
 )
 from neupath.io.column_types import TIMES, ColumnType, convert
 from neupath.io.columns import find_ends, is_end_role, is_measure, snake
-from neupath.io.sources import Place, Selection
+from neupath.io.plan import Place, Selection
 from neupath.io.tables import ArrowTable, Table, TableFile
 
 # ---- Which columns ------------------------------------------------------------------------------

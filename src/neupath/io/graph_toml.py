@@ -17,8 +17,8 @@ from neupath.io.config import GRAPH_TOML
 from neupath.io.detection import check_readable, is_table_file
 from neupath.io.edge_columns import is_text
 from neupath.io.export import quoted
+from neupath.io.plan import LISTS, EdgePlan, NodePlan, Plan, Selection, TableSource, TripleTables
 from neupath.io.recognition import find_tables, locate
-from neupath.io.sources import LISTS, EdgeSource, NodeSource, RelationTables, Selection, TableSource, TripleTables
 from neupath.io.tables import Table, TableFile, is_in_parts
 
 _SHOWN = 3
@@ -138,7 +138,7 @@ def read_with(source: Path, toml: str) -> TableSource | None:
 # ---- What columns are read as --------------------------------------------------------------------
 def _described(tables: TableSource) -> Iterator[tuple[Selection, list[tuple[str, str]]]]:
     """Yield each selection with its columns and what they are."""
-    if isinstance(tables, RelationTables):
+    if isinstance(tables, Plan):
         for node in tables.nodes:
             yield node.selection, _node_words(node.selection, node.node_type)
         for edge in tables.edges:
@@ -161,7 +161,7 @@ def _node_words(selection: Selection, node_type: str) -> list[tuple[str, str]]:
     return [*roles, *((column, f"attribute of {node_type}") for column in selection.attributes)]
 
 
-def _edge_words(edge: EdgeSource) -> list[tuple[str, str]]:
+def _edge_words(edge: EdgePlan) -> list[tuple[str, str]]:
     relation, columns = edge.relation, edge.selection.columns
     arrow = f"{relation.source} -{relation.name}-> {relation.target}"
     split = "" if edge.selection.split is None else ", its cells split"
@@ -180,7 +180,7 @@ def _uses_of(table: Table, uses: dict[str, list[str]]) -> list[ColumnUse]:
 # ---- Questions -----------------------------------------------------------------------------------
 def _key_questions(tables: TableSource) -> list[Question]:
     """Ask for each column that a rule reads as a relation."""
-    if not isinstance(tables, RelationTables):
+    if not isinstance(tables, Plan):
         return []
     questions = []
     for edge in tables.edges:
@@ -195,11 +195,11 @@ def _key_questions(tables: TableSource) -> list[Question]:
     return questions if len(tables.edges) > 1 else []
 
 
-def _without_relation(edge: EdgeSource, node: NodeSource | None) -> Callable[[Draft, int], Draft]:
+def _without_relation(edge: EdgePlan, node: NodePlan | None) -> Callable[[Draft, int], Draft]:
     column = edge.selection.columns["target"]
 
     def apply(draft: Draft, choice: int) -> Draft:
-        if choice == 0 or not isinstance(draft.tables, RelationTables):
+        if choice == 0 or not isinstance(draft.tables, Plan):
             return draft
         edges = [each for each in draft.tables.edges if each is not edge]
         nodes = [
@@ -281,7 +281,7 @@ def _option_lines(draft: Draft) -> list[str]:
     return [*lines, ""] if lines else []
 
 
-def _relation_lines(tables: RelationTables) -> list[str]:
+def _relation_lines(tables: Plan) -> list[str]:
     lines = []
     for node in tables.nodes:
         selection = node.selection
@@ -304,7 +304,7 @@ def _relation_lines(tables: RelationTables) -> list[str]:
     return lines
 
 
-def _edge_lines(edge: EdgeSource) -> list[str]:
+def _edge_lines(edge: EdgePlan) -> list[str]:
     relation, selection = edge.relation, edge.selection
     columns = selection.columns
     lines = [

@@ -23,7 +23,7 @@ from neupath.io.columns import find_ends
 from neupath.io.config import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options
 from neupath.io.detection import Tables, options_of, recognise
 from neupath.io.edge_columns import undeclared_attributes
-from neupath.io.sources import Selection, TripleTables
+from neupath.io.plan import Selection, TripleTables
 from neupath.io.tables import ArrowTable, Table
 from neupath.io.text_files import file_errors, open_raw, refuse_special
 

@@ -1,6 +1,6 @@
 """Import a graph into a store, its tables in batches, so that it may be larger than memory.
 
-This is the second of three readers (see `io.sources`): where `io.assembly` numbers ids and merges parallel edges in
+This is the second of three readers (see `io.plan`): where `io.assembly` numbers ids and merges parallel edges in
 memory, a database does it here, on disk. The store is the same.
 """
 
@@ -38,13 +38,12 @@ from neupath.io.edge_columns import (
     without_empty,
 )
 from neupath.io.load import load, show_notes
-from neupath.io.recognition import find_tables
-from neupath.io.sources import (
+from neupath.io.plan import (
     INTEGERS,
-    EdgeSource,
+    EdgePlan,
     Place,
+    Plan,
     ReadOptions,
-    RelationTables,
     SelectedRows,
     Selection,
     TableSource,
@@ -62,6 +61,7 @@ from neupath.io.sources import (
     to_weights,
     unknown_end,
 )
+from neupath.io.recognition import find_tables
 from neupath.store import BulkWriter, StoreLayout, Triplets, fetch, fetch_entries, new_store, node_table, write_store
 from neupath.store.bulk_writer import BATCH_ROWS
 from neupath.store.database import attribute_columns, run, run_on
@@ -128,7 +128,7 @@ def _can_stream(source: TableSource) -> bool:
     """
     if source.options.fold_ids:
         return False
-    if isinstance(source, RelationTables):
+    if isinstance(source, Plan):
         return not any(_has_dictionary(node.selection) for node in source.nodes)
     nodes = [source.nodes] if source.nodes is not None else []
     words = [(edges, "relation") for edges in source.edges] + [(n, "type") for n in nodes if "type" in n.columns]
@@ -151,7 +151,7 @@ def _stream_tables(source: TableSource, writer: BulkWriter, progress: Progress) 
     """Write the tables of a source; return the notes on them."""
     staging = Staging(writer.connection, writer.scratch, progress)
     stream: RelationStream | TripleStream
-    stream = RelationStream(staging, source) if isinstance(source, RelationTables) else TripleStream(staging, source)
+    stream = RelationStream(staging, source) if isinstance(source, Plan) else TripleStream(staging, source)
     types, edges = stream.stage()
     check_counts(len(types), len(edges))
     options = source.options
@@ -510,7 +510,7 @@ def _narrow(count: int) -> str:
 class RelationStream:
     """One table per relation: number the nodes of each type, then join each edge table with its two types."""
 
-    def __init__(self, staging: Staging, source: RelationTables) -> None:
+    def __init__(self, staging: Staging, source: Plan) -> None:
         self._staging = staging
         self._source = source
 
@@ -542,7 +542,7 @@ class RelationStream:
             nodes[node_type] = self._staging.stage_ends(f"ids_{len(nodes)}", columns)
         return nodes
 
-    def _join(self, number: int, edge: EdgeSource, staged: StagedEdges, types: dict[str, StagedType]) -> KeyedEdges:
+    def _join(self, number: int, edge: EdgePlan, staged: StagedEdges, types: dict[str, StagedType]) -> KeyedEdges:
         ends = types[edge.relation.source], types[edge.relation.target]
         undirected = "false" if edge.relation.directed else "true"
         name = f"scratch.joined_{number}"

@@ -19,7 +19,7 @@ from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.io.formats.rdf_statements import root_element
-from neupath.io.sources import ReadOptions
+from neupath.io.plan import ReadOptions
 from neupath.io.text_files import file_errors, open_raw
 
 PAPERS = (

@@ -15,7 +15,7 @@ from neupath.graph.hin import HIN, Edges, check_counts
 from neupath.graph.metapath import Relation
 from neupath.io.assembly import TripleTable, TypedTable, assemble_typed
 from neupath.io.interop import repeats_backwards
-from neupath.io.sources import Place, ReadOptions, to_weights
+from neupath.io.plan import Place, ReadOptions, to_weights
 from neupath.io.tables import TableFile
 from neupath.io.text_files import Dialect, file_errors, not_utf8, open_lines
 

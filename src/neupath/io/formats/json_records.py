@@ -33,7 +33,7 @@ from neupath.io.assembly import BIOLINK, GENERAL_CLASSES, EdgeTable, NodeTable, 
 from neupath.io.edge_columns import undeclared_attributes
 from neupath.io.formats.json_values import Collection, Document, Record, json_errors, sampled
 from neupath.io.interop import from_networkx
-from neupath.io.sources import Place, ReadOptions, bad_weight, repeated_id
+from neupath.io.plan import Place, ReadOptions, bad_weight, repeated_id
 from neupath.io.text_files import open_raw
 
 _SAMPLE = 1000

@@ -21,7 +21,7 @@ from neupath.graph.nodes import Nodes, Rows
 from neupath.io.config import RdfConfig
 from neupath.io.edge_columns import undeclared_attributes
 from neupath.io.formats.rdf_statements import Codes, Links, Statements, Values, read_statements
-from neupath.io.sources import ReadOptions
+from neupath.io.plan import ReadOptions
 
 RDF, RDFS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#"
 OWL, XSD = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2001/XMLSchema#"

@@ -254,7 +254,7 @@ def existing(**columns: str | None) -> dict[str, str]:
 
 # ---- The tables of a graph -----------------------------------------------------------------------
 @dataclass(frozen=True)
-class NodeSource:
+class NodePlan:
     """The nodes of one type: id, perhaps name, attributes."""
 
     node_type: str
@@ -262,7 +262,7 @@ class NodeSource:
 
 
 @dataclass(frozen=True)
-class EdgeSource:
+class EdgePlan:
     """The edges of one relation: source, target, perhaps weight."""
 
     relation: Relation
@@ -270,11 +270,11 @@ class EdgeSource:
 
 
 @dataclass(frozen=True)
-class RelationTables:
+class Plan:
     """One table per relation and, for some node types, one table of their nodes."""
 
-    nodes: Sequence[NodeSource]
-    edges: Sequence[EdgeSource]
+    nodes: Sequence[NodePlan]
+    edges: Sequence[EdgePlan]
     options: ReadOptions
 
     @property
@@ -322,7 +322,7 @@ class TripleTables:
         return not (self.prefixed or self.labels or self.relation or self.node_tables or described)
 
 
-TableSource = RelationTables | TripleTables
+TableSource = Plan | TripleTables
 
 
 def place_in_files(selections: Sequence[Selection], lengths: Sequence[int]) -> Place:
