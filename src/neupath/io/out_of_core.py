@@ -269,7 +269,7 @@ class Staging:
         weighted = any("weight" in selection.columns for selection in selections)
         lengths: list[int] = []
         errors: list[GraphError] = []
-        place = place_in_files(selections, lengths)
+        place = place_in_files([each.place for each in selections], lengths)
         attributes = StagedAttributes(name, selections, self.folder)
 
         def tables() -> Iterator[pa.Table]:
