@@ -95,6 +95,8 @@ def _as_csv(strings: pa.Array) -> bytes:
 
 
 def _read_csv(written: bytes, kind: pa.DataType) -> pa.Array:
+    if not written:
+        return pa.array([], kind)
     table = pa.csv.read_csv(
         io.BytesIO(written),
         read_options=pa.csv.ReadOptions(column_names=["value"]),
@@ -381,7 +383,7 @@ class EdgeAttributes:
         for name in self.names:
             columns = [table[name] for table in self.tables if name in table]
             known = [kind for each in columns if (kind := each.edge_kind) is not None]
-            known += [pa.float64()] * any(self._is_weight(number, name) for number in range(len(self.tables)))
+            known += [pa.float64()] * self.is_weight_of_any(name)
             if not known:
                 notes.append(
                     f"{self._label(name)}: the column {name} was left out: it holds no values that can be kept"
@@ -417,6 +419,10 @@ class EdgeAttributes:
                 column = own.convert_edges(values, read_as, place)
                 columns[name] = column if unit is None else from_unix(column, unit)
         return pa.table(columns)
+
+    def is_weight_of_any(self, name: str) -> bool:
+        """Whether an attribute is the weight of a table's edges, under the name of its column."""
+        return any(self._is_weight(table, name) for table in range(len(self.tables)))
 
     def _is_weight(self, table: int, name: str) -> bool:
         selection = self.selections[table]
