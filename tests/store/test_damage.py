@@ -395,3 +395,14 @@ def test_a_store_with_a_link_out_of_its_folder_is_refused(store: Store, tmp_path
 def test_a_store_may_be_given_by_a_link(store: Store, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(store.folder)
     assert digest(npth.load(tmp_path / "link")) == digest(npth.load("toy"))
+
+
+def test_a_store_that_memory_does_not_suffice_for_is_not_called_damaged(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate block of 32768 bytes")
+
+    monkeypatch.setattr(database, "open_duckdb", fail)
+    with pytest.raises(SourceError, match=r"allocate block of 32768 bytes; free some memory, or raise the limit"):
+        connect(store.folder)
