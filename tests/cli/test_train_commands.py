@@ -176,6 +176,14 @@ def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_pa
     assert not (tmp_path / "m").exists()
 
 
+def test_one_label_is_one(run: Run, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("query,target,score\nMike,Bob,1\n")
+    measure = npth.PathSim("APVPA").fit(npth.load("toy")).save(tmp_path / "model")
+    shown = run("evaluate", "toy", "--model", measure, "--pairs", pairs).out
+    assert "pathsim against 1 label of 1 query in" in shown
+
+
 def test_a_model_is_not_saved_among_the_tables_of_its_graph(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

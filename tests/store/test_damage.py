@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -406,3 +408,21 @@ def test_a_store_that_memory_does_not_suffice_for_is_not_called_damaged(
     monkeypatch.setattr(database, "open_duckdb", fail)
     with pytest.raises(SourceError, match=r"allocate block of 32768 bytes; free some memory, or raise the limit"):
         connect(store.folder)
+
+
+@pytest.mark.slow
+def test_who_writes_to_a_store_is_said_with_what_helps(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To try again does not help while a service holds the store."""
+    monkeypatch.setattr(database, "PATIENCE", 0.0)
+    hold = "import sys, duckdb; held = duckdb.connect(sys.argv[1]); print('held', flush=True); input()"
+    command = [sys.executable, "-c", hold, str(store.folder / database.DATABASE)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline()
+        try:
+            with pytest.raises(
+                SourceError, match="such as neupath serve --writable; ask that service, or try again when"
+            ):
+                connect(store.folder)
+        finally:
+            holder.kill()

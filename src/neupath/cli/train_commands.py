@@ -304,7 +304,8 @@ def _evaluate_labels(
     elif output.is_table:
         _print_evaluation(output, evaluation)
     else:
-        title = f"{scorer.name} against {evaluation.pairs:,} labels of {evaluation.queries:,} queries in {pairs}"
+        queries = "1 query" if evaluation.queries == 1 else f"{evaluation.queries:,} queries"
+        title = f"{scorer.name} against {counted(evaluation.pairs, 'label')} of {queries} in {pairs}"
         stdout.print(render_evaluation(evaluation, title))
 
 
