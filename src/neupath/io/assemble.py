@@ -8,6 +8,7 @@ what is noted. It has two ends. `MemoryAssembler` numbers ids in memory and give
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -344,8 +345,6 @@ class _Nodes:
     """The type of each node, or None if all have one."""
     names: pa.Array | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
-    codes: list[Rows] = field(default_factory=list)
-    """The nodes at the ends of edges, column by column, where edges alone name the nodes."""
     type_names: Sequence[str] = ()
     type_codes: NDArray[np.int64] | None = None
     row_in_type: Rows | None = None
@@ -355,9 +354,10 @@ class _Nodes:
 class _EdgeRows:
     """The edges of a group in memory: their columns as they were read, then as rows."""
 
-    columns: Mapping[str, pa.Array]
-    sources: Rows = field(default_factory=lambda: np.empty(0, np.int64))
-    targets: Rows = field(default_factory=lambda: np.empty(0, np.int64))
+    columns: dict[str, pa.Array]
+    """Ids go once their nodes are known."""
+    ends: dict[str, NDArray[np.integer]] = field(default_factory=dict)
+    """source, target -> the nodes there, by their place in the pool."""
     weights: Floats | None = None
     attributes: pa.Table = field(default_factory=lambda: pa.table({}))
 
@@ -367,8 +367,8 @@ class MemoryAssembler(Assembler):
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        self._read: dict[int, SelectedRows] = {}
-        """The rows of each selection, by its identity."""
+        self._attributes: dict[int, pa.Table] = {}
+        """The attributes that were read of each selection, by its identity."""
         self._edges: list[_EdgeRows] = []
         self._nodes: dict[str, _Nodes] = {}
 
@@ -387,12 +387,13 @@ class MemoryAssembler(Assembler):
 
     # ---- Tables ----
     def first_pass(self, selection: Selection) -> Iterator[SelectedRows]:
-        rows = self._read[id(selection)] = selection.read()
+        rows = selection.read()
+        self._attributes[id(selection)] = rows.attributes
         yield rows
 
     def _attributes_again(self, selection: Selection, types: Mapping[str, pa.DataType]) -> pa.Table:
         """Return the attributes of a table with some types; what was read as something else is read again."""
-        attributes = self._read[id(selection)].attributes
+        attributes = self._attributes[id(selection)]
         other = {column: kind for column, kind in types.items() if attributes.schema.field(column).type != kind}
         if not other:
             return attributes
@@ -402,7 +403,7 @@ class MemoryAssembler(Assembler):
         return attributes
 
     def _texts_of(self, selection: Selection) -> TextsOf:
-        return lambda column: [self._read[id(selection)].attributes[column]]
+        return lambda column: [self._attributes[id(selection)][column]]
 
     def put_edges(self, group: EdgeGroup, batches: Iterator[pa.Table]) -> None:
         assert group.number == len(self._edges)
@@ -413,7 +414,7 @@ class MemoryAssembler(Assembler):
         tables = []
         for plan, attributes, place in zip(pool.plans, pool.attributes, pool.places, strict=True):
             self.notes += attributes.notes(self._texts_of(plan.selection))
-            tables.append(attributes.convert(self._read[id(plan.selection)].attributes, place))
+            tables.append(attributes.convert(self._attributes[id(plan.selection)], place))
         if len(tables) > 1:
             tables = [each.rename_columns([_untyped(name) for name in each.column_names]) for each in tables]
         whole = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
@@ -426,14 +427,18 @@ class MemoryAssembler(Assembler):
             self._nodes[pool.name] = self._typed_ends(pool)
             return
         columns = [
-            self._edges[group.number].columns[end]
+            (self._edges[group.number], end)
             for group in self.groups
             for end, name in zip(("source", "target"), self.ends(group), strict=True)
             if name == pool.name
         ]
-        ids, codes = _number_ids(columns)
+        ids, numbers = _number_ids([edges.columns[end] for edges, end in columns])
+        for (edges, end), rows in zip(columns, numbers, strict=True):
+            if not len(missing_ids(edges.columns[end])):  # `find_ends` reports those that are missing
+                edges.ends[end] = rows
+                del edges.columns[end]
         types = None if self.plan.shared is None else pa.repeat(pool.node_type, len(ids))
-        self._nodes[pool.name] = _Nodes(ids, ids, types, codes=codes)
+        self._nodes[pool.name] = _Nodes(ids, ids, types)
 
     # ---- Ids ----
     def first_empty_id(self, pool: NodePool) -> int | None:
@@ -451,22 +456,19 @@ class MemoryAssembler(Assembler):
 
     def find_ends(self, group: EdgeGroup) -> None:
         edges = self._edges[group.number]
-        edges.sources, edges.targets = (
-            self._rows_of(group, end, self.pools[name])
-            for end, name in zip(("source", "target"), self.ends(group), strict=True)
-        )
+        for end, name in zip(("source", "target"), self.ends(group), strict=True):
+            if end not in edges.ends:
+                edges.ends[end] = self._rows_of(group, edges.columns[end], self.pools[name])
+                del edges.columns[end]
         edges.weights = to_weights(edges.columns.get("weight"), group.place)
         if group.attributes.names:
             edges.attributes = self._edge_attributes(group, edges.weights)
 
-    def _rows_of(self, group: EdgeGroup, end: str, pool: NodePool) -> Rows:
-        """Return the node at one end of each edge."""
-        ids, nodes = self._edges[group.number].columns[end], self._nodes[pool.name]
-        missing = missing_ids(ids)
+    def _rows_of(self, group: EdgeGroup, ids: pa.Array, pool: NodePool) -> NDArray[np.integer]:
+        """Return the places of ids in their pool."""
+        nodes, missing = self._nodes[pool.name], missing_ids(ids)
         if len(missing):
             raise empty_end(group.place(int(missing[0])), pool.name)
-        if nodes.codes:
-            return nodes.codes.pop(0)  # in the order in which they were numbered
         same = ids.type == nodes.keys.type
         keys, values = (ids, nodes.keys) if same else (pc.cast(ids, pa.string()), pc.cast(nodes.keys, pa.string()))
         rows = pc.index_in(keys, value_set=values)
@@ -475,7 +477,7 @@ class MemoryAssembler(Assembler):
             value = ids[first].as_py()
             similar = similar_id(value, nodes.keys)
             raise unknown_end(group.place(first), pool.name, value, rows.null_count, self.table_of_nodes, similar)
-        numbers: Rows = rows.to_numpy(zero_copy_only=False).astype(np.int64)
+        numbers: NDArray[np.integer] = rows.to_numpy(zero_copy_only=False)
         return numbers
 
     def _edge_attributes(self, group: EdgeGroup, weights: Floats | None) -> pa.Table:
@@ -515,12 +517,14 @@ class MemoryAssembler(Assembler):
         number = np.empty(len(order), dtype=np.int64)
         number[order] = np.arange(len(order))
         rows, first = number[pairs], first[order]
+        half = len(both_ids[0])
+        self._edges[0].ends = {"source": rows[:half], "target": rows[half:]}
         names, several = _names_of_ends(columns, rows, first)
         if several and "source_type" not in columns:
             raise _shared_names(several, self.plan)
         self.notes += _note_several_names(several, self.plan)
-        own, half = ids.take(pa.array(first)), len(both_ids[0])
-        return _Nodes(own, own, types.take(pa.array(first)), names, codes=[rows[:half], rows[half:]])
+        own = ids.take(pa.array(first))
+        return _Nodes(own, own, types.take(pa.array(first)), names)
 
     # ---- Nodes and edges of each type ----
     def _build_nodes(self, pool: NodePool) -> Iterator[Nodes]:
@@ -549,7 +553,8 @@ class MemoryAssembler(Assembler):
     def _build_edges(self, group: EdgeGroup) -> Iterator[Edges]:
         edges = self._edges[group.number]
         if self.plan.shared is None:
-            yield Edges(group.plans[0].relation, edges.sources, edges.targets, edges.weights, edges.attributes)
+            sources, targets = (edges.ends.pop(end).astype(np.int64) for end in ("source", "target"))
+            yield Edges(group.plans[0].relation, sources, targets, edges.weights, edges.attributes)
             return
         nodes = self._nodes["node"]
         assert nodes.type_codes is not None
@@ -557,12 +562,13 @@ class MemoryAssembler(Assembler):
         relation_names, relation_codes = _encode(edges.columns["relation"])
         self.options.check_names(relation_names)
         types, shape = nodes.type_names, (len(relation_names), len(nodes.type_names), len(nodes.type_names))
-        ends = nodes.type_codes[edges.sources], nodes.type_codes[edges.targets]
+        both = [edges.ends[end] for end in ("source", "target")]
+        ends = [nodes.type_codes[rows] for rows in both]
         for kind, rows in _group(np.ravel_multi_index((relation_codes, *ends), shape)):
             name, source, target = map(int, np.unravel_index(kind, shape))
             relation = self.options.relation(types[source], relation_names[name], types[target])
             if relation is not None:
-                sources, targets = (nodes.row_in_type[each[rows]] for each in (edges.sources, edges.targets))
+                sources, targets = (nodes.row_in_type[each[rows]] for each in both)
                 weights = None if edges.weights is None else edges.weights[rows]
                 own = edges.attributes.take(pa.array(rows)) if edges.attributes.num_columns else edges.attributes
                 yield Edges(relation, sources, targets, weights, _with_values(own))
@@ -607,20 +613,15 @@ def _first_rows(ids: pa.Array) -> Rows:
     return np.sort(np.unique(codes, return_index=True)[1]).astype(np.int64)
 
 
-def _number_ids(columns: Sequence[pa.Array]) -> tuple[pa.Array, list[Rows]]:
+def _number_ids(columns: Sequence[pa.Array]) -> tuple[pa.Array, list[NDArray[np.integer]]]:
     """Return the distinct ids of some columns in order of appearance, and the number of each id in each column.
 
-    Empty ids are numbered, too; the check of edges reports them.
+    Empty ids are numbered, too.
     """
     same = len({column.type for column in columns}) == 1
-    encoded = pa.chunked_array(
-        columns if same else [pc.cast(each, pa.string()) for each in columns]
-    ).dictionary_encode()
-    ids = encoded.chunks[-1].dictionary if encoded.num_chunks else pa.array([], encoded.type.value_type)
-    numbers = [
-        pc.fill_null(chunk.indices, 0).to_numpy(zero_copy_only=False).astype(np.int64) for chunk in encoded.chunks
-    ]
-    return ids, numbers
+    all_ids = pa.chunked_array(columns if same else [pc.cast(each, pa.string()) for each in columns])
+    chunks = all_ids.dictionary_encode().chunks
+    return chunks[-1].dictionary, [pc.fill_null(chunk.indices, 0).to_numpy(zero_copy_only=False) for chunk in chunks]
 
 
 def _as_integers(ids: pa.Array, is_typed: bool) -> pa.Array:
@@ -640,11 +641,15 @@ def _with_values(attributes: pa.Table) -> pa.Table:
     return attributes.select([c for c in attributes.column_names if attributes[c].null_count < len(attributes)])
 
 
-def _group(codes: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _group(codes: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
     """Yield each distinct code, ascending, with its positions, ascending."""
+    if codes.max(initial=0) < 1 << 15:
+        codes = codes.astype(np.int16)  # numpy sorts these by radix, which is several times faster
     order = np.argsort(codes, kind="stable")
-    distinct, starts = np.unique(codes[order], return_index=True)
-    yield from zip(distinct.tolist(), np.split(order, starts[1:]), strict=False)
+    ordered = codes[order]
+    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for positions in np.split(order, starts) if len(order) else ():
+        yield int(codes[positions[0]]), positions
 
 
 def _encode(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:
