@@ -14,7 +14,8 @@ import pytest
 import neupath as npth
 from neupath import HIN
 from neupath.errors import GraphError, MissingExtraError, NeuPathError, SourceError, hide_password
-from neupath.io import database_drivers, import_store
+from neupath.io import import_store
+from neupath.io.formats import database_drivers
 from tests.command_line import Run
 from tests.patience import wait_until
 from tests.postgres import MISSING, PASSWORD, Server, find_programs, run_postgres
