@@ -8,7 +8,7 @@ Every database is read in one read-only transaction. Errors of drivers become se
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -99,10 +99,10 @@ class DatabaseTable:
 class Database(ABC):
     """An open database, in a read-only transaction; `title` is what messages call it, without the password."""
 
-    def __init__(self, title: str, connection: Any, schema: str | None) -> None:
+    def __init__(self, title: str, connection: Any, schema: str) -> None:
         self.title = title
         self._connection = connection
-        self._schema = schema or "main"
+        self._schema = schema
 
     def tables(self) -> list[DatabaseTable]:
         """List the tables and views, in order of their names, with foreign keys in order of their columns."""
@@ -145,19 +145,19 @@ def _complete_keys(table: DatabaseTable, tables: Mapping[str, DatabaseTable]) ->
     """Return the foreign keys of a table, spelled as the tables are: in SQLite case makes no difference."""
     keys = []
     for fk in table.foreign_keys:
-        (name,) = _as_spelled([fk.table], tables)
+        (name,) = as_spelled([fk.table], tables)
         other = tables.get(name)
-        referred = _as_spelled(fk.referred or other.key, other.columns) if other else fk.referred
-        keys.append(ForeignKey(_as_spelled(fk.columns, table.columns), name, referred))
+        referred = as_spelled(fk.referred or other.key, other.columns) if other else fk.referred
+        keys.append(ForeignKey(as_spelled(fk.columns, table.columns), name, referred))
     places = {column: place for place, column in enumerate(table.columns)}
     keys = [fk for fk in dict.fromkeys(keys) if places.keys() >= {*fk.columns}]
     return tuple(sorted(keys, key=lambda fk: places[fk.columns[0]]))
 
 
-def _as_spelled(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+def as_spelled(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
+    """Return names as they are among the known ones, which they may differ from by case; others stay as they are."""
     spelled = {name.lower(): name for name in known}
-    spelled |= {name: name for name in known}
-    return tuple(spelled.get(name) or spelled.get(name.lower(), name) for name in names)
+    return tuple(name if name in known else spelled.get(name.lower(), name) for name in names)
 
 
 # ---- Opening a database --------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def open_database(source: str | Path, schema: str | None) -> Iterator[Database]:
         if path is None:
             opened = _open_server(str(source), schema, title)
         else:
-            opened = _open_sqlite(path, schema) if kind == "sqlite" else _open_duckdb(path, schema)
+            opened = _open_sqlite(path) if kind == "sqlite" else _open_duckdb(path, schema)
         with opened as database:
             if schema is not None and schema not in (schemas := database.schemas()):
                 raise SourceError(
@@ -305,7 +305,7 @@ _STEPS = 100_000
 
 
 @contextmanager
-def _open_sqlite(path: Path, schema: str | None) -> Iterator[Database]:
+def _open_sqlite(path: Path) -> Iterator[Database]:
     import sqlite3
 
     with closing(_connect_sqlite(path)) as connection:
@@ -318,7 +318,7 @@ def _open_sqlite(path: Path, schema: str | None) -> Iterator[Database]:
         if verdict != "ok":
             reason = " ".join(str(verdict).split())
             raise SourceError(f"{path} is damaged: {reason}; restore it, or save what is left by sqlite3's .recover")
-        yield _SQLite(str(path), connection, schema)
+        yield _SQLite(str(path), connection, "main")
 
 
 def _connect_sqlite(path: Path) -> "sqlite3.Connection":
@@ -385,7 +385,7 @@ _DUCKDB_TYPES = r"U?(BIG|SMALL|TINY)INT|U?INTEGER|DOUBLE|FLOAT|BOOLEAN|VARCHAR|D
 def _open_duckdb(path: Path, schema: str | None) -> Iterator[Database]:
     with closing(open_duckdb(path)) as connection:
         connection.execute("BEGIN TRANSACTION READ ONLY")
-        yield _DuckDB(str(path), connection, schema)
+        yield _DuckDB(str(path), connection, schema or "main")
 
 
 class _DuckDB(Database):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neupath._runtime.progress import Progress, no_progress
+from neupath._runtime.progress import Progress
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import Duplicates
 from neupath.graph.metapath import Relation
@@ -26,7 +26,7 @@ from neupath.io.config import Config, NodesConfig
 from neupath.io.detection import options_of, usual_name
 from neupath.io.edge_columns import checked_kind, choose_columns
 from neupath.io.export import quoted
-from neupath.io.formats.database_drivers import Database, DatabaseTable, ForeignKey, open_database
+from neupath.io.formats.database_drivers import Database, DatabaseTable, ForeignKey, as_spelled, open_database
 from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, clean_ids, existing, unknown_end
 from neupath.io.tables import ArrowTable
 
@@ -48,15 +48,12 @@ class TableChoice:
         return [name.strip() for name in names]
 
 
-_ALL_TABLES, _NO_SETTINGS = TableChoice(), Config()
-
-
 def read_database(
     source: str | Path,
-    choice: TableChoice = _ALL_TABLES,
-    settings: Config = _NO_SETTINGS,
-    duplicates: Duplicates | None = None,
-    progress: Progress = no_progress,
+    choice: TableChoice,
+    settings: Config,
+    duplicates: Duplicates | None,
+    progress: Progress,
 ) -> Plan:
     """Read the tables of a database, and say what they hold.
 
@@ -104,15 +101,14 @@ def _choose_tables(
         notes += _note(views, "view", "a view has no keys; name it in `tables` to read it by its column names")
         chosen = [table for table in kept if table.name not in views]
     else:
-        folded = {name.lower(): name for name in by_name}
-        for name in names:
-            if name not in by_name and name.lower() not in folded:
+        wanted = as_spelled(names, by_name)
+        for name in wanted:
+            if name not in by_name:
                 raise SourceError(
                     f"{database.title} has no table {name!r} (it has {listed(by_name)}){did_you_mean(name, by_name)}",
                     parameter="tables",
                     allowed=by_name,
                 )
-        wanted = {name if name in by_name else folded[name.lower()] for name in names}
         chosen = [table for table in tables if table.name in wanted]
     why = "SQLite computes such values as they are read; declare them STORED to read them"
     for table in chosen:
@@ -216,10 +212,13 @@ class Layout:
         named_edges = {entry.file for entry in settings.edges}
         left_out = []
         for table in known:
-            if table.name not in self._named_nodes and (table.name in named_edges or _is_link(table, known)):
-                if table.name not in named_edges:
-                    self._add_link(table)
-            elif table.key or table.name in self._named_nodes:
+            if table.name in self._named_nodes:
+                self._add_nodes(table)
+            elif table.name in named_edges:
+                continue
+            elif _is_link(table, known):
+                self._add_link(table)
+            elif table.key:
                 self._add_nodes(table)
             else:
                 left_out.append(table.name)
@@ -409,13 +408,9 @@ def _with_keys(tables: Sequence[DatabaseTable]) -> tuple[list[DatabaseTable], li
         keyed.append(replace(table, key=key))
     by_name = {table.name: _foreign_keys_by_name(table, keyed) for table in keyed}
     complete = [replace(table, foreign_keys=by_name[table.name]) if table.name in unknown else table for table in keyed]
-    joined = [
-        f"{name}.{fk.columns[0]} -> {fk.table}.{fk.referred[0]}"
-        for name in by_name
-        if name in unknown
-        for fk in by_name[name]
-    ]
-    if joined:
+    found = [(name, fk) for name, keys in by_name.items() if name in unknown for fk in keys]
+    if found:
+        joined = (f"{name}.{fk.columns[0]} -> {fk.table}.{fk.referred[0]}" for name, fk in found)
         return complete, [f"these foreign keys are not declared, but found by their names: {listed(joined, 20)}"]
     columns = []
     for table in complete:
@@ -516,7 +511,6 @@ def _select_edges(
     complete = pc.and_(*(ids.is_valid() for ids in ends))
     if not pc.all(complete, min_count=0).as_py():
         rows, ends = rows.filter(complete), [ids.filter(complete) for ids in ends]
-    place = DatabaseRows(rows, edge.table, title, own).place
     for at, node_type in enumerate((edge.relation.source, edge.relation.target)):
         end, values = edge.ends[at], ends[at]
         if end.table in keys and end.referred != keys[end.table]:
@@ -524,16 +518,16 @@ def _select_edges(
             ends[at] = _translate(values, _ids(nodes, end.referred), _ids(nodes, keys[end.table]))
             if ends[at].null_count:
                 row = pc.index(ends[at].is_null(), True).as_py()
-                raise unknown_end(place(row), node_type, values[row].as_py(), ends[at].null_count)
+                place = DatabaseRows(rows, edge.table, title, own).place(row)
+                raise unknown_end(place, node_type, values[row].as_py(), ends[at].null_count)
     chosen = choose_columns(ArrowTable(rows.select(edge.attributes), edge.table, edge.table), (), kinds=edge.kinds)
     content = rows.append_column(_SOURCE, ends[0]).append_column(_TARGET, ends[1])
-    columns = {"source": _SOURCE, "target": _TARGET}
     if edge.weight is not None:
         weights = rows[edge.weight]
         is_truth = pa.types.is_boolean(weights.type)  # which weighs 1 or 0
         content = content.append_column(_WEIGHT, weights.cast(pa.int64()) if is_truth else weights)
-        columns["weight"] = _WEIGHT
     table = DatabaseRows(content, edge.table, title, own)
+    columns = existing(source=_SOURCE, target=_TARGET, weight=edge.weight and _WEIGHT)
     where = "under [[edges]] in graph.toml"
     return Selection(table, columns, chosen.columns, kinds=chosen.kinds, declared_in=where), chosen.notes(edge.table)
 
