@@ -140,17 +140,16 @@ def _no_relation(title: str, tables: Sequence[DatabaseTable]) -> SourceError:
 
 def _suggested_toml(tables: Sequence[DatabaseTable]) -> str:
     """Return a line of graph.toml that reads two columns of a table as edges, those called ids where there are two."""
-    choices = []
-    for table in tables:
-        ids = [column for column in table.columns if entity(column) not in (None, column)]
-        others = [column for column in table.columns if column not in ids]
-        choices.append((len(ids) >= 2, len(table.columns) >= 2, table, [*ids, *others]))
-    _, _, table, columns = max(choices, key=lambda choice: choice[:2])
-    first, second = (columns * 2)[:2]
-    source, target = (singular(entity(column) or table.name) for column in (first, second))
+
+    def is_id(column: str) -> bool:
+        return entity(column) not in (None, column)
+
+    table = max(tables, key=lambda each: (sum(map(is_id, each.columns)) >= 2, len(each.columns) >= 2))
+    columns = (sorted(table.columns, key=is_id, reverse=True) * 2)[:2]
+    source, target = (singular(entity(column) or table.name) for column in columns)
     text = {"name": table.name, "file": table.name, "source": source, "target": target}
     pairs = ", ".join(f"{key} = {quoted(value)}" for key, value in text.items())
-    return f"edges = [{{{pairs}, columns = [{quoted(first)}, {quoted(second)}]}}]"
+    return f"edges = [{{{pairs}, columns = [{', '.join(map(quoted, columns))}]}}]"
 
 
 # ---- What the tables are -------------------------------------------------------------------------
