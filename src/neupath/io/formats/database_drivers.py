@@ -551,7 +551,7 @@ _POSTGRESQL_SETTINGS = (
 )  # fmt: skip
 _COPIED_TYPES = (
     (r"INTEGER|BIGINT|SMALLINT|NUMERIC\((\d|1[0-8]), 0\)", "{}", pa.int64()),
-    (r"NUMERIC(\(.*\))?|FLOAT|DOUBLE PRECISION|REAL", "{}", pa.float64()),
+    (r"(NUMERIC|FLOAT|DOUBLE PRECISION|REAL)(\(.*\))?", "{}", pa.float64()),
     (r"BOOLEAN", "{}", pa.bool_()),
     (r"BYTEA", "encode({}, 'hex')", pa.string()),
     (r"TIMESTAMP.*WITH TIME ZONE", "({} AT TIME ZONE 'UTC')::text", pa.string()),
