@@ -396,12 +396,13 @@ class _DuckDB(Database):
         return list(dict.fromkeys(["main", *(name for (name,) in self._connection.execute(query).fetchall())]))
 
     def _tables(self) -> Iterator[DatabaseTable]:
-        columns = self._catalog("columns", "table_name, column_name, data_type", "column_index")
+        columns: dict[str, dict[str, str]] = {}
+        for table, column, kind in self._catalog("columns", "table_name, column_name, data_type", "column_index"):
+            columns.setdefault(table, {})[column] = kind
         what = "table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names"
         constraints = self._catalog("constraints", what, "constraint_index")
         views = {name for (name,) in self._catalog("views", "view_name", "view_name")}
-        for name in dict.fromkeys(table for table, *_ in columns):
-            kinds = {column: kind for table, column, kind in columns if table == name}
+        for name, kinds in columns.items():
             own = [row[1:] for row in constraints if row[0] == name]
             key = next((tuple(names) for kind, names, *_ in own if kind == "PRIMARY KEY"), ())
             foreign = [ForeignKey(tuple(r[1]), r[2], tuple(r[3])) for r in own if r[0] == "FOREIGN KEY" and r[2]]
