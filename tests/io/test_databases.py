@@ -325,7 +325,7 @@ def test_the_graph_toml_of_a_refusal_works(sqlite: Make, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("script", "expected", "notes"),
+    ("script", "expected", "attributes", "notes"),
     [
         (
             """create table a (x text, y text, primary key (x, y));
@@ -333,6 +333,7 @@ def test_the_graph_toml_of_a_refusal_works(sqlite: Make, tmp_path: Path) -> None
             insert into a values ('p|q', 'r'), ('p', 'q|r'), ('p\\', 'q');
             insert into b values (1, 'p|q', 'r'), (2, 'p', 'q|r'), (3, 'p', null);""",
             {"b -b_a-> a": [(1, "p\\|q|r", 1), (2, "p|q\\|r", 1)]},
+            {"a": [], "b": []},
             [],
         ),
         (
@@ -341,6 +342,7 @@ def test_the_graph_toml_of_a_refusal_works(sqlite: Make, tmp_path: Path) -> None
             create table "Thing Links" (a references "my-things ", b references "my-things ");
             insert into "Odd Tags" values (7, 1), (8, 1); insert into "Thing Links" values (1, 2);""",
             {"Odd_Tag -ref_to-> my_thing": [(7, 1, 1), (8, 1, 1)], "my_thing -Thing_Links-> my_thing": [(1, 2, 1)]},
+            {"Odd_Tag": [], "my_thing": []},
             [],
         ),
         (
@@ -349,6 +351,7 @@ def test_the_graph_toml_of_a_refusal_works(sqlite: Make, tmp_path: Path) -> None
               u references users (rowid), v references gone);
             insert into users values (1); insert into posts values (5, 1, 7, 1, 1);""",
             {"post -post_user-> user": [(5, 1, 1)]},
+            {"post": ["room_id", "u", "v"], "room": [], "user": []},
             ["posts.room_id: named after a table, but", "posts.u is no relation: users", "posts.v is no"],
         ),
         (
@@ -358,18 +361,22 @@ def test_the_graph_toml_of_a_refusal_works(sqlite: Make, tmp_path: Path) -> None
             create virtual table words using fts5 (body); insert into words values ('x');
             insert into users (id) values (1); insert into posts values (7, 1);""",
             {"post -post_user-> user": [(7, 1, 1)]},
+            {"post": [], "user": ["small"]},
             ["the generated column large of the table users was left out: "],
         ),
     ],
     ids=["keys-of-several-texts", "names-of-several-words", "columns-that-join-nothing", "generated-columns"],
 )
-def test_what_sqlite_declares(sqlite: Make, script: str, expected: dict[str, object], notes: list[str]) -> None:
+def test_what_sqlite_declares(
+    sqlite: Make, script: str, expected: dict[str, object], attributes: dict[str, list[str]], notes: list[str]
+) -> None:
     hin = npth.load(sqlite(script))
     assert edges(hin) == expected
-    assert not [note for note in hin.notes if not any(note.startswith(start) for start in notes)]
+    assert {node_type: nodes.attributes.column_names for node_type, nodes in hin.nodes.items()} == attributes
     assert len(hin.notes) == len(notes)
-    for metapath in ["Odd_Tag-my_thing-Odd_Tag"] * ("Odd_Tag" in hin.nodes):
-        assert npth.PathSim(metapath).fit(hin).top_k(7).ids == (8,)
+    assert all(any(note.startswith(start) for note in hin.notes) for start in notes)
+    if "Odd_Tag" in hin.nodes:
+        assert npth.PathSim("Odd_Tag-my_thing-Odd_Tag").fit(hin).top_k(7).ids == (8,)
 
 
 # ---- Bad rows ------------------------------------------------------------------------------------
