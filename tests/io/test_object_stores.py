@@ -43,19 +43,17 @@ def endpoint() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-@pytest.fixture
-def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The bucket `graphs`, and an environment that leads there."""
+def _set_s3(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
     settings = {"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "ann", "AWS_SECRET_ACCESS_KEY": "secret"}
     for key, value in settings.items():
         monkeypatch.setenv(key, value)
-    store = fs.S3FileSystem(
-        access_key="ann",
-        secret_key="secret",
-        endpoint_override=endpoint,
-        region="us-east-1",
-        allow_bucket_creation=True,
-    )
+
+
+@pytest.fixture
+def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The bucket `graphs`, and an environment that leads there."""
+    _set_s3(monkeypatch, endpoint)
+    store = fs.S3FileSystem(endpoint_override=endpoint, region="us-east-1", allow_bucket_creation=True)
     store.create_dir("graphs")
     return store
 
@@ -134,9 +132,7 @@ def test_names_that_lead_out_of_the_folder_are_refused() -> None:
 
 @pytest.mark.slow
 def test_a_store_that_cannot_be_reached_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{_free_port()}")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ann")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    _set_s3(monkeypatch, f"http://127.0.0.1:{_free_port()}")
     monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", f"http://127.0.0.1:{_free_port()}")
     monkeypatch.setattr(object_stores, "_GCS_SECONDS", 1)
     for source in ("s3://graphs/films", "gs://graphs/films"):

@@ -4,7 +4,7 @@
 and what each table holds.
 `text_files` handles delimiters, quotes and headers; `tables` reads a text or Parquet file; `config` reads graph.toml.
 `plan` says what the tables of a graph hold; `assembly` builds the graph in memory, `out_of_core` on disk.
-`databases` makes a graph of the tables of a database, which `database_drivers` opens and reads.
+`formats` has one file for each other format; `formats.databases` gives the tables of a database and their plan.
 `interop` converts objects of other libraries, `datasets` knows graphs by name, `export` writes a folder of tables.
 To add a reader, write a module in `formats` and give its format a case in `recognition._format_of` and `_load_path`.
 May import: store, graph, _runtime, errors.

@@ -60,7 +60,7 @@ def load(
     check_duplicates(duplicates or "count")
     if isinstance(source, str) and source in BUILT_IN and (config, schema, tables, as_of) == (None, None, None, None):
         return BUILT_IN[source][1](progress)
-    from neupath.io.databases import TableChoice
+    from neupath.io.formats.databases import TableChoice
     from neupath.io.recognition import is_imported, load_source
 
     options: dict[str, Any] = {"config": config, "duplicates": duplicates, "data": data, "progress": progress}

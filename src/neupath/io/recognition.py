@@ -15,8 +15,6 @@ from neupath.errors import NeuPathError, SourceError, did_you_mean, first_line, 
 from neupath.graph.hin import HIN, Duplicates
 from neupath.io.assemble import read_tables
 from neupath.io.config import Config, read_config
-from neupath.io.database_drivers import DATABASE_SUFFIXES, database_format, is_database_url
-from neupath.io.databases import TableChoice, read_database
 from neupath.io.datasets import PUBLIC, fetched_folder
 from neupath.io.detection import (
     is_table_file,
@@ -26,6 +24,8 @@ from neupath.io.detection import (
     recognise_folder,
     refuse_twice,
 )
+from neupath.io.formats.database_drivers import DATABASE_SUFFIXES, database_format, is_database_url
+from neupath.io.formats.databases import TableChoice, read_database
 from neupath.io.formats.dblp import is_dblp, read_dblp
 from neupath.io.formats.hgb import LINKS, NODES, read_hgb
 from neupath.io.formats.json_records import read_json
@@ -68,7 +68,7 @@ def load_source(  # noqa: PLR0911  one for each kind of source
         _refuse_options(source, config, duplicates)
         return _load_version(source, as_of, data)
     if (database := _find_database(source, data)) is not None:
-        return read_database(database, choice, _read_optional(config), duplicates, progress)
+        return read_tables(read_database(database, choice, _read_optional(config), duplicates, progress))
     if choice.schema is not None or choice.tables is not None:
         raise SourceError(
             f"{str(source)[:200]} is not a database, and ‹schema› and ‹tables› choose tables of one; leave them out"
