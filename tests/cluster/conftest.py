@@ -1,6 +1,5 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,6 @@ pytest.importorskip("cryptography")
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.cluster import dask_engine as engine
 from tests.cluster.clusters import InlineWorkers
-from tests.cluster.table_folders import text_id, write_tables
 
 
 @pytest.fixture
@@ -40,9 +38,3 @@ def weighted() -> HIN:
             Edges(Relation("paper", "at", "venue"), np.arange(390), rng.integers(0, 12, 390)),
         ],
     )
-
-
-@pytest.fixture
-def tables(tmp_path: Path) -> Path:
-    """Tables of several parts, with ids that are texts."""
-    return write_tables(tmp_path / "tables", text_id, 3)

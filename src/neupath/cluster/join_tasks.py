@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import csr_array, vstack
 
+from neupath._runtime.files import write_whole
 from neupath.cluster.tiles import Tiles
 from neupath.cluster.workers import cache_last
 from neupath.engine.join import JoinJob, JoinSide, checksum_of, hit_table, write_hits
@@ -62,6 +64,7 @@ def memory_budget(memory: int, job: JoinJob | None = None) -> MemoryBudget:
 
 # ---- Tasks ---------------------------------------------------------------------------------------
 QUERIES, LEFT_NORMS, RIGHT_NORMS = "queries.npy", "left-norms.npy", "right-norms.npy"
+SOURCES, TARGETS = "sources.arrow", "targets.arrow"
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,6 @@ class TaskSpec:
     right: Tiles | None  # None where it is `left` transposed
     target_blocks: tuple[range, ...]  # the strips of targets in each block
     budget: MemoryBudget
-    sources: JoinSide
-    targets: JoinSide
     formula: Formula
     block_size: int
     k: int | None
@@ -88,11 +89,29 @@ class TaskSpec:
         return self.right is None and len(self.target_blocks) == 1
 
 
+def write_side(path: Path, side: JoinSide) -> None:
+    """Write the ids of the queries or of the targets, and their names if they have any, to a file that workers map."""
+    batch = pa.record_batch({"ids": side.ids} | ({} if side.names is None else {"names": side.names}))
+
+    def write(temporary: Path) -> None:
+        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+
+    write_whole(path, write)
+
+
+def _read_side(path: Path) -> JoinSide:
+    with pa.memory_map(str(path)) as source:
+        batch = pa.ipc.open_file(source).get_batch(0)
+    return JoinSide(path.stem, batch["ids"], batch["names"] if "names" in batch.schema.names else None)
+
+
 def rank_parts(spec: TaskSpec, numbers: tuple[int, ...]) -> None:
     """Write the hits of some blocks of queries."""
     queries = np.load(spec.work / QUERIES, mmap_mode="r")
     blocks = [np.array(queries[n * spec.block_size : (n + 1) * spec.block_size]) for n in numbers]
     hits = (_search_range if spec.k is None else _search_top_k)(spec, np.concatenate(blocks))
+    sides = _read_side(spec.work / SOURCES), _read_side(spec.work / TARGETS)
     first = 0
     for number, rows in zip(numbers, blocks, strict=True):
         last = first + len(rows)
@@ -100,7 +119,7 @@ def rank_parts(spec: TaskSpec, numbers: tuple[int, ...]) -> None:
         stretch = slice(starts[0], starts[-1])
         own = HitLists(starts - starts[0], hits.rows[stretch], hits.scores[stretch])
         path = spec.work / f"{number:06}.parquet"
-        write_hits(path, hit_table(spec.sources, spec.targets, rows, own))
+        write_hits(path, hit_table(*sides, rows, own))
         for file in (checksum_of(path), path):  # this fails if the join is over, since its folder is gone
             file.replace(spec.parts / file.name)
         first = last
