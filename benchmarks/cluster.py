@@ -175,8 +175,7 @@ def make(edges: int, target: str, path: str) -> None:
             pq.write_table(pa.table(columns), table / f"part-{part}.parquet")
     whole = multiply_chain(adjacencies(hin, hin.metapath(path).half()))[0]
     additions = float((np.bincount(whole.indices).astype(float) ** 2).sum()) / whole.shape[0]
-    sizes = {"entries": int(whole.nnz), "additions": additions, "authors": whole.shape[0]}
-    print(json.dumps(sizes | {"rows": sum(int(m.nnz) for m in hin.matrices.values())}))
+    print(json.dumps({"entries": int(whole.nnz), "additions": additions, "authors": whole.shape[0]}))
 
 
 def fit(file: str) -> None:
@@ -185,8 +184,8 @@ def fit(file: str) -> None:
     from scipy.optimize import nnls
 
     rows = json.loads(Path(file).read_text(encoding="utf-8"))
-    names = "fixed, per row of a table, per entry of W, per query, per addition"
-    parts = np.array([[1.0, r["rows"], r["entries"], r["queries"], r["queries"] * r["additions"]] for r in rows])
+    names = "fixed, per entry of W, per query, per addition"
+    parts = np.array([[1.0, r["entries"], r["queries"], r["queries"] * r["additions"]] for r in rows])
     seconds = np.array([row["store_cpu"] for row in rows])
     weights = 1 / seconds  # minimise relative errors, so that fast rows count as much as slow ones
     coefficients, _ = nnls(parts * weights[:, None], seconds * weights)

@@ -2,27 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from neupath.cluster.join_tasks import (
-    LEFT_NORMS,
-    QUERIES,
-    RIGHT_NORMS,
-    SOURCES,
-    TARGETS,
-    MemoryBudget,
-    TaskSpec,
-    memory_budget,
-    rank_parts,
-    write_side,
-)
+from neupath.cluster.join_tasks import TaskSpec, memory_budget, rank_parts
 from neupath.cluster.tile_products import TiledProduct, multiply_halves
-from neupath.cluster.tiles import group
 from neupath.cluster.workers import PATIENCE, connect, parse_memory
 from neupath.engine.join import JoinEngine, JoinJob, OnBlock, discard, make_work
-from neupath.engine.products import Formula
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN
@@ -93,7 +79,7 @@ class Dask(JoinEngine):
                     budget = replace(budget, entries=self.strip)
                 halves = measure.halves(measure.hin_, measure.metapath_)
                 product = multiply_halves(halves, work, workers, budget.entries)
-                spec = _write_task_spec(job, work, product, measure.formula, budget)
+                spec = TaskSpec.write(work, job, product, measure.formula, budget)
                 groups = _group_blocks(spec, product, job, missing, workers.count)
 
                 def on_done(task: int) -> None:
@@ -110,22 +96,6 @@ def _path_measure(scorer: Scorer) -> PathMeasure:
     if isinstance(scorer, PathMeasure):
         return scorer
     raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
-
-
-def _write_task_spec(
-    job: JoinJob, work: Path, product: TiledProduct, formula: Formula, budget: MemoryBudget
-) -> TaskSpec:
-    """Write the arrays of a join into the working folder, and return what its tasks need."""
-    np.save(work / QUERIES, job.queries)
-    np.save(work / LEFT_NORMS, product.left_norms)
-    np.save(work / RIGHT_NORMS, product.right_norms)
-    write_side(work / SOURCES, job.sources)
-    write_side(work / TARGETS, job.targets)
-    blocks = tuple(group(product.entries.tolist(), budget.entries))
-    return TaskSpec(
-        work, job.parts.absolute(), product.left, product.right, blocks, budget, formula,
-        job.block_size, job.k, job.min_score, job.skips_query,
-    )  # fmt: skip
 
 
 def _group_blocks(
