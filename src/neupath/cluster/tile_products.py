@@ -1,6 +1,6 @@
 """Products of tiles on workers: cut the legs of a path into tiles, multiply each half, one strip per task."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +17,7 @@ from neupath.graph.hin import Csr, Floats, freeze
 
 # ---- Cutting steps into tiles --------------------------------------------------------------------
 Counts = NDArray[np.int64]
+_BLOCK_ENTRIES = 1 << 20
 _MOST_STRIPS = 1024
 _MOST_STRIPS_PER_SIDE = 64  # of a step inside a half, which is cut by rows and by columns
 
@@ -69,14 +70,13 @@ def cut_steps(steps: Sequence[Csr], folder: Path, most: int, *, is_left: bool) -
         cuts[0] = cuts[0][0], (0, cuts[0][1][-1])
     if not is_left or len(cuts) > 1:
         cuts[-1] = (0, cuts[-1][0][-1]), cuts[-1][1]
-    return [
-        CountedTiles(
-            cut_matrix(step, folder / f"step-{number}", rows, columns),
-            np.diff(step.indptr).astype(np.int64),
-            np.bincount(step.indices, minlength=step.shape[1]),
-        )
-        for number, (step, (rows, columns)) in enumerate(zip(steps, cuts, strict=True))
-    ]
+    chain = []
+    for number, (step, (row_cut, column_cut)) in enumerate(zip(steps, cuts, strict=True)):
+        tiles = cut_matrix(step, folder / f"step-{number}", row_cut, column_cut)
+        column_counts = (np.bincount(block.indices, minlength=step.shape[1]) for _, block in _row_blocks(step))
+        columns = sum(column_counts, np.zeros(step.shape[1], np.int64))
+        chain.append(CountedTiles(tiles, np.diff(step.indptr).astype(np.int64), columns))
+    return chain
 
 
 def _bound_products(steps: Sequence[Csr]) -> tuple[list[Floats], list[Floats]]:
@@ -88,15 +88,22 @@ def _bound_products(steps: Sequence[Csr]) -> tuple[list[Floats], list[Floats]]:
     height, width = steps[0].shape[0], steps[-1].shape[1]
     down, across = [np.ones(width)], [np.ones(height)]
     for step in reversed(steps):
-        down.insert(0, np.minimum(_pattern(step) @ down[0], width))
+        paths = [block @ down[0] for _, block in _row_blocks(step)]
+        down.insert(0, np.minimum(np.concatenate([np.zeros(0), *paths]), width))
     for step in steps:
-        across.append(np.minimum(_pattern(step).T @ across[-1], height))
+        sums = (block.T @ across[-1][rows] for rows, block in _row_blocks(step))
+        across.append(np.minimum(sum(sums, np.zeros(step.shape[1])), height))
     return down[:-1], across[1:]
 
 
-def _pattern(step: Csr) -> Any:
-    """Return a matrix with 1 for each entry: times the paths that start at each column, it counts those of each row."""
-    return csr_array((np.ones(step.nnz), step.indices, step.indptr), shape=step.shape)
+def _row_blocks(step: Csr) -> Iterator[tuple[slice, Any]]:
+    """Yield blocks of rows, with 1 for each entry, so that nothing as large as a mapped matrix is held in memory."""
+    most = max(_BLOCK_ENTRIES, step.shape[1])  # as a number per column is held anyway, and added to for each block
+    starts = np.searchsorted(step.indptr, np.arange(most, step.nnz, most))
+    for first, last in pairwise(np.unique([0, *starts, step.shape[0]]).tolist()):
+        begin, end = step.indptr[first], step.indptr[last]
+        arrays = np.ones(end - begin), step.indices[begin:end], step.indptr[first : last + 1] - begin
+        yield slice(first, last), csr_array(arrays, shape=(last - first, step.shape[1]))
 
 
 # ---- Multiplying tiles ---------------------------------------------------------------------------

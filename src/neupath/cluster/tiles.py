@@ -89,7 +89,7 @@ def cut_matrix(matrix: Csr, folder: Path, rows: Cut, columns: Cut) -> Tiles:
     folder.mkdir(parents=True, exist_ok=True)
     tiles = Tiles(folder, rows, columns)
     for i, (first, last) in enumerate(pairwise(rows)):
-        tiles.write_strip(i, csr_array(matrix[first:last]))
+        tiles.write_strip(i, matrix if last - first == matrix.shape[0] else csr_array(matrix[first:last]))
     return tiles
 
 
