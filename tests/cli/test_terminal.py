@@ -4,11 +4,13 @@ import csv
 import errno
 import io
 import json
+import os
 import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -359,6 +361,22 @@ def test_json_escapes_what_steers_a_terminal_and_keeps_its_meaning(run: Run, tmp
     assert not any(steering(result.out) for result in results)
     assert set(results[1].json) == {film, user}
     assert [hit["name"] for hit in results[3].json["hits"]] == [f"user 3{STEER}"]
+
+
+@pytest.mark.slow
+def test_a_terminal_is_told_once_that_kernels_are_compiled(tmp_path: Path) -> None:
+    command = "import sys; from neupath.cli import main; main(sys.argv[1:])"
+    search = "search", "toy", "Mike", "-m", "commutetime", "--node-type", "author", "--csv"
+    variables = os.environ | {
+        "NUMBA_CACHE_DIR": str(tmp_path),
+        "TTY_COMPATIBLE": "1",
+        "NO_COLOR": "1",
+    }
+    run_again = partial(subprocess.run, [sys.executable, "-c", command, *search], env=variables, check=True)
+    first, second = (run_again(capture_output=True, text=True) for _ in range(2))
+    assert first.stderr.count("note: compiling for the first use on this machine, which takes some seconds") == 1
+    assert "compiling" not in second.stderr
+    assert first.stdout == second.stdout != ""
 
 
 def test_styles_reach_a_terminal_and_texts_cannot_add_any(capsys: pytest.CaptureFixture[str]) -> None:

@@ -176,6 +176,27 @@ def test_bad_input(run: Run, arguments: tuple[object, ...], message: str, tmp_pa
     assert not (tmp_path / "m").exists()
 
 
+def test_one_label_is_one(run: Run, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("query,target,score\nMike,Bob,1\n")
+    measure = npth.PathSim("APVPA").fit(npth.load("toy")).save(tmp_path / "model")
+    shown = run("evaluate", "toy", "--model", measure, "--pairs", pairs).out
+    assert "pathsim against 1 label of 1 query in" in shown
+
+
+def test_a_model_is_not_saved_among_the_tables_of_its_graph(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Later commands took its files for parts of the graph."""
+    films = write(tmp_path / "films", film_actor__csv="film,actor\nHeat,Pacino\nHeat,Kilmer\nRonin,Kilmer\n")
+    (tmp_path / "pairs.csv").write_text("query,target,score\nHeat,Ronin,1\n")
+    monkeypatch.chdir(tmp_path)
+    refused = run("train", "films", "--pairs", "pairs.csv", "--out", films)
+    assert refused.code == 2
+    assert refused.err == f"error: --out {films} is the folder of the graph; give another folder to save the model to\n"
+    assert [path.name for path in films.iterdir()] == ["film_actor.csv"]
+
+
 def test_help_and_errors_name_every_architecture(run: Run) -> None:
     from neupath.learn.registry import ARCHITECTURES
     from neupath.learn.reproduce import runs

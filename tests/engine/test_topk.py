@@ -310,3 +310,16 @@ def test_threads_that_search_at_once_do_not_disturb_each_other() -> None:
         for _ in range(5):
             rows = pool.map(lambda row: top_k_of_row(factors, formula_of(Normalisation.DICE), row, row, 7), range(400))
             assert list(rows) == expected
+
+
+def test_kernels_that_a_thread_cannot_load_are_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queries go on without them; an exception in a thread is an error of pytest."""
+
+    def fail(name: str) -> None:
+        raise OSError(f"{name}: failed to map segment from shared object")
+
+    monkeypatch.setattr(topk, "_loader", None)
+    monkeypatch.setattr(topk, "import_module", fail)
+    topk._load_in_background(symmetric_factors(matrix("counts", 0)))
+    assert topk._loader is not None
+    topk._loader.join()

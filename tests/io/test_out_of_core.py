@@ -18,6 +18,7 @@ from neupath import HIN, NeuPathError
 from neupath.errors import GraphError, QueryError, WriteError
 from neupath.graph.hin import digest
 from neupath.io import import_store, out_of_core, tables, write_folder
+from neupath.io.attributes import ColumnType
 from neupath.store import bulk_writer as filling
 from neupath.store import check, database, open_store, write_store
 from neupath.store.database import run
@@ -255,7 +256,7 @@ CELLS = [
 @pytest.mark.slow
 def test_types_are_those_of_arrow(cells: list[str]) -> None:
     written = pa.py_buffer(("c\n" + "".join(f'"{cell}"\n' for cell in cells)).encode())
-    column = out_of_core.ColumnType()
+    column = ColumnType()
     for cell in cells:
         column.update(pa.array([cell.encode()]))
     assert column.type == pa.csv.read_csv(written).schema.field("c").type

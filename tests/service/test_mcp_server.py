@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.service.app import Service, make_service
 from neupath.service.graph_registry import GraphHandle
-from neupath.service.mcp_server import PATH, make_mcp, make_mcp_app
+from neupath.service.mcp_server import PATH, describe_node, make_mcp, make_mcp_app
 from tests.attacks.assistant import TOOLS, attack_tools, measure_answers
 from tests.patience import PATIENCE
 from tests.processes import run_process
@@ -213,6 +214,14 @@ def test_a_bad_command_is_one_sentence(run: Any, arguments: list[str], sentence:
     result = run("mcp", *arguments)
     assert result.code == 2
     assert sentence in result.err
+
+
+def test_attributes_keep_their_kinds() -> None:
+    facts = {"year": [1986], "rating": [8.5], "open": [True], "born": [date(1949, 4, 22)], "plot": ["x" * 300]}
+    nodes = Nodes("film", pa.array(["a"]), attributes=pa.table(facts | {"end": pa.array([None], pa.int64())}))
+    like = Edges(Relation("film", "like", "film"), np.array([0]), np.array([0]))
+    known = describe_node(HIN.build([nodes], [like]), "a", None, 8)["attributes"]
+    assert known == {"year": 1986, "rating": 8.5, "open": True, "born": "1949-04-22", "plot": "x" * 200}
 
 
 def test_texts_are_not_compared_with_numbers(tmp_path: Path) -> None:

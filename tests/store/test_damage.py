@@ -4,6 +4,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -395,3 +397,32 @@ def test_a_store_with_a_link_out_of_its_folder_is_refused(store: Store, tmp_path
 def test_a_store_may_be_given_by_a_link(store: Store, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(store.folder)
     assert digest(npth.load(tmp_path / "link")) == digest(npth.load("toy"))
+
+
+def test_a_store_that_memory_does_not_suffice_for_is_not_called_damaged(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise duckdb.OutOfMemoryException("Out of Memory Error: failed to allocate block of 32768 bytes")
+
+    monkeypatch.setattr(database, "open_duckdb", fail)
+    with pytest.raises(SourceError, match=r"allocate block of 32768 bytes; free some memory, or raise the limit"):
+        connect(store.folder)
+
+
+@pytest.mark.slow
+def test_who_writes_to_a_store_is_said_with_what_helps(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To try again does not help while a service holds the store."""
+    monkeypatch.setattr(database, "PATIENCE", 0.0)
+    hold = "import sys, duckdb; held = duckdb.connect(sys.argv[1]); print('held', flush=True); input()"
+    command = [sys.executable, "-c", hold, str(store.folder / database.DATABASE)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline()
+        try:
+            with pytest.raises(
+                SourceError, match="such as neupath serve --writable; ask that service, or try again when"
+            ):
+                connect(store.folder)
+        finally:
+            holder.kill()

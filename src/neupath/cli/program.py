@@ -159,6 +159,9 @@ class Program(CommandGroup):
 
             self.load(args[0])
             log_to_stderr()
+            from neupath.cli.terminal import note_compilation  # commands load it, the help does not
+
+            note_compilation()
         return super().resolve_command(ctx, args)
 
 

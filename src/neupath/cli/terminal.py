@@ -2,6 +2,7 @@
 
 import csv
 import json
+import logging
 import os
 import re
 import sys
@@ -375,6 +376,19 @@ stderr = OutputConsole(stderr=True)
 def note(text: str) -> None:
     """Print a note on standard error, apart from the result."""
     stderr.print(f"note: {printable(text)}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
+class _NoteHandler(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        note(record.getMessage())
+
+
+def note_compilation() -> None:
+    """Print a note when kernels are compiled, if standard error is a terminal, where somebody waits."""
+    log = logging.getLogger("neupath.compilation")
+    if stderr.is_terminal and not log.handlers:
+        log.addHandler(_NoteHandler())
+        log.setLevel(logging.INFO)
 
 
 def note_relations(metapath: MetaPath | None) -> None:

@@ -118,8 +118,7 @@ def train(
       neupath train stdlib -p class-method-class --architecture nbfnet --out rival
     """
     architecture = architecture or ("neupath" if pairs is None else "auto")
-    if out.exists() and not out.is_dir():
-        raise QueryError(f"--out {out} is a file; give a folder to save the model to")
+    _check_folder(out, source)
     options = {
         "layers": layers, "paths": paths, "dim": dim, "epochs": epochs, "learning_rate": learning_rate,
         "attributes": attributes or None,
@@ -166,6 +165,13 @@ def train(
         print_text(f"it reads as {text} with weight {weight:.3f}")
     if architecture == "countpath" and not learned.metapaths:
         print_text("no path explains the labels better than a score of 0 for every pair")
+
+
+def _check_folder(out: Path, source: GraphSource) -> None:
+    if out.exists() and not out.is_dir():
+        raise QueryError(f"--out {out} is a file; give a folder to save the model to")
+    if out.is_dir() and Path(source.graph).is_dir() and out.samefile(source.graph):
+        raise QueryError(f"--out {out} is the folder of the graph; give another folder to save the model to")
 
 
 def _embed(
@@ -298,7 +304,8 @@ def _evaluate_labels(
     elif output.is_table:
         _print_evaluation(output, evaluation)
     else:
-        title = f"{scorer.name} against {evaluation.pairs:,} labels of {evaluation.queries:,} queries in {pairs}"
+        queries = "1 query" if evaluation.queries == 1 else f"{evaluation.queries:,} queries"
+        title = f"{scorer.name} against {counted(evaluation.pairs, 'label')} of {queries} in {pairs}"
         stdout.print(render_evaluation(evaluation, title))
 
 

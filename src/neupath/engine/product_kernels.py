@@ -5,14 +5,37 @@ M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖²; `normalisation` is
 left's sorted row, so results depend neither on how queries are batched nor on which kernel adds them up.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 from numba import njit
+from numba.core import event
 
 from neupath.engine.products import Normalisation
+
+_compilation_log = logging.getLogger("neupath.compilation")
+
+
+class CompilationListener(event.Listener):
+    """Log the first compilation of a kernel in this process: it takes seconds where no cache holds the machine code."""
+
+    def __init__(self) -> None:
+        self.has_logged = False
+
+    def on_start(self, event: Any) -> None:
+        """Log at the level INFO, unless the kernel is of another package."""
+        if not self.has_logged and event.data["dispatcher"].py_func.__module__.startswith("neupath."):
+            self.has_logged = True
+            _compilation_log.info("compiling for the first use on this machine, which takes some seconds")
+
+    def on_end(self, event: Any) -> None:
+        """Do nothing: the next kernel may follow at once."""
+
+
+event.register("numba:compile", CompilationListener())
 
 
 def compiled(function: Callable[..., Any]) -> Any:

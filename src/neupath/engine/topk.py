@@ -522,7 +522,10 @@ def _load_in_background(factors: Factors) -> None:
         for module in ("numba", _KERNELS):
             if not main_thread().is_alive():
                 return
-            kernels = import_module(module)
+            try:
+                kernels = import_module(module)
+            except (ImportError, OSError, MemoryError):
+                return  # too little memory, say: whoever needs the kernels is told
         width = len(factors.right_norms)
         scratch = np.zeros(width), np.empty(width + 1, dtype=np.uint32), np.empty(width + 1)
         best = np.empty(1, dtype=np.int64), np.empty(1)

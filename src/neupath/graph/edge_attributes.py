@@ -224,10 +224,10 @@ def unix_unit_of(numbers: pa.Array) -> str | None:
     values = numbers.drop_null().to_numpy(zero_copy_only=False)
     if not len(values):
         return None
-    return unix_unit(int(values.min()), int(values.max()), bool(_are_digits_of_dates(values).all()))
+    return unix_unit(int(values.min()), int(values.max()), bool(are_digits_of_dates(values).all()))
 
 
-def _are_digits_of_dates(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+def are_digits_of_dates(values: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Mark the numbers that read as YYMMDDhhmm."""
     month, day, hour, minute = (values // 10**at % 100 for at in (6, 4, 2, 0))
     result: NDArray[np.bool_] = (

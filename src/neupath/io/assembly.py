@@ -106,7 +106,7 @@ def _read_triples(source: TripleTables) -> HIN:
         columns["relation"] = pa.repeat(source.relation, len(triples))
     if source.labels is not None:
         columns["relation"] = _plain_labels(columns["relation"], source.labels)
-    place = place_in_files(source.edges, list(map(len, files)))
+    place = place_in_files([each.place for each in source.edges], list(map(len, files)))
     raw = RawAttributes(source.edges, [rows.attributes for rows in files])
     edges = TripleTable(columns["source"], columns["relation"], columns["target"], place, columns.get("weight"), raw)
     if source.prefixed or {"source_type", "source_name"} & set(columns):
@@ -127,8 +127,8 @@ def _read_triples(source: TripleTables) -> HIN:
 def _read_spaces(source: TripleTables) -> HIN:
     """Read several tables of nodes and of edges, whose ids are unique in their spaces."""
     nodes, edges = ([(each, each.read()) for each in tables] for tables in (source.node_tables, source.edges))
-    place = place_in_files(source.node_tables, [len(rows) for _, rows in nodes])
-    edge_place = place_in_files(source.edges, [len(rows) for _, rows in edges])
+    place = place_in_files([each.place for each in source.node_tables], [len(rows) for _, rows in nodes])
+    edge_place = place_in_files([each.place for each in source.edges], [len(rows) for _, rows in edges])
     types = [_or_constant(rows, "type", each.spaces.get("id") or singular(each.table.name)) for each, rows in nodes]
     names = [rows.columns.get("name", pa.nulls(len(rows), pa.string())) for _, rows in nodes]
     notes = list(source.options.notes)

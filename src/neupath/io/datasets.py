@@ -93,7 +93,7 @@ def stdlib(progress: Progress = no_progress) -> HIN:
 
     It is built once for each Python and then read from the cache folder.
     """
-    from neupath.io.assembly import read_tables
+    from neupath.io.assemble import read_tables
     from neupath.io.detection import recognise_folder
     from neupath.io.export import write_folder
 

@@ -23,7 +23,7 @@ from neupath.errors import NeuPathError, SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
 from neupath.graph.notations import are_perhaps_thousands, toml_key
-from neupath.io.assembly import read_tables
+from neupath.io.assemble import read_tables
 from neupath.io.columns import (
     Ends,
     are_alike,

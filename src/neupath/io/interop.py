@@ -18,7 +18,8 @@ from neupath.errors import GraphError, MissingExtraError, SourceError, first_lin
 from neupath.graph.hin import HIN, Duplicates, Edges, check_counts
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from neupath.io.assembly import RawAttributes, distinct_ids, read_tables
+from neupath.io.assemble import read_tables
+from neupath.io.assembly import RawAttributes, distinct_ids
 from neupath.io.columns import find_ends
 from neupath.io.config import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options
 from neupath.io.detection import Tables, options_of, recognise

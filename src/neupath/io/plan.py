@@ -25,7 +25,7 @@ from neupath.graph.notations import EMPTY_WORDS, UNKNOWN_WORDS
 from neupath.io.tables import Table, is_list_type
 
 Place = Callable[[int], str]
-"""Return the file and line of a row of a table, for error messages."""
+"""Returns the file and line of a row of a table, for error messages."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +102,10 @@ class Selection:
     fold_ids: bool = False
     """Whether ids are read in lower case, without spaces around them and with one between words."""
 
-    def read(self) -> SelectedRows:
-        """Read all rows; attributes of text tables get the types that their values suggest."""
-        return self._select(self.table.read([*self.columns.values(), *self.attributes], self._text_types))[0]
+    def read(self, types: Mapping[str, pa.DataType] | None = None) -> SelectedRows:
+        """Read all rows; attributes of text tables get their type in `types`, or else the one that values suggest."""
+        columns = [*self.columns.values(), *self.attributes]
+        return self._select(self.table.read(columns, {**(types or {}), **self._text_types}))[0]
 
     def read_batches(
         self, types: Mapping[str, pa.DataType], progress: Progress = no_progress, stage: str = "reading"
@@ -255,27 +256,50 @@ def existing(**columns: str | None) -> dict[str, str]:
 # ---- The tables of a graph -----------------------------------------------------------------------
 @dataclass(frozen=True)
 class NodePlan:
-    """The nodes of one type: id, perhaps name, attributes."""
+    """A table of nodes: id, perhaps name and type, attributes."""
 
     node_type: str
+    """The type of all nodes, or, if the column `type` has types, nothing that counts."""
     selection: Selection
 
 
 @dataclass(frozen=True)
 class EdgePlan:
-    """The edges of one relation: source, target, perhaps weight."""
+    """A table of edges: source, target, perhaps weight."""
 
     relation: Relation
+    """Where ids are shared, only its name counts, and that only if no column `relation` has names."""
     selection: Selection
 
 
 @dataclass(frozen=True)
+class SharedIds:
+    """Ids that no two nodes of any types share, so that an edge names its ends by id alone, and nodes have their types.
+
+    Edges may say the types and names of their ends themselves, in the columns source_type, target_type, source_name
+    and target_name; then nodes of two types may share an id.
+    """
+
+    node_type: str = "entity"
+    """The type of nodes that nothing else gives a type."""
+    prefixed: bool = False
+    """Whether the types of nodes are the prefixes of their ids, as in Gene::2157."""
+    labels: str | None = None
+    """What is between several types of one node, of which one is read; the prefix `biolink:` is left out then."""
+
+
+@dataclass(frozen=True)
 class Plan:
-    """One table per relation and, for some node types, one table of their nodes."""
+    """What the tables of a source hold: nodes of some types, and the edges of relations.
+
+    The nodes of a type without a table are those that edges name.
+    """
 
     nodes: Sequence[NodePlan]
     edges: Sequence[EdgePlan]
     options: ReadOptions
+    shared: SharedIds | None = None
+    """Set if ids are shared; otherwise each type has ids of its own."""
 
     @property
     def selections(self) -> list[Selection]:
@@ -325,14 +349,14 @@ class TripleTables:
 TableSource = Plan | TripleTables
 
 
-def place_in_files(selections: Sequence[Selection], lengths: Sequence[int]) -> Place:
+def place_in_files(places: Sequence[Place], lengths: Sequence[int]) -> Place:
     """Return a function that finds the file and line of a row in several files that were read one after the other."""
 
     def find(row: int) -> str:
         left = row
-        for selection, length in zip(selections, lengths, strict=False):
+        for place, length in zip(places, lengths, strict=False):
             if left < length:
-                return selection.place(left)
+                return place(left)
             left -= length
         return f"row {row + 1}"
 

@@ -13,7 +13,7 @@ from neupath._runtime.plugins import Plugins, Registry
 from neupath._runtime.progress import Progress
 from neupath.errors import NeuPathError, SourceError, did_you_mean, first_line, listed
 from neupath.graph.hin import HIN, Duplicates
-from neupath.io.assembly import read_tables
+from neupath.io.assemble import read_tables
 from neupath.io.config import Config, read_config
 from neupath.io.database_drivers import DATABASE_SUFFIXES, database_format, is_database_url
 from neupath.io.databases import TableChoice, read_database

@@ -293,11 +293,11 @@ def _row_or_none(hin: HIN, node_type: str, node_id: Id) -> int | None:
 
 def _describe_row(hin: HIN, node_type: str, row: int) -> dict[str, object]:
     attributes = hin.nodes[node_type].attributes
-    values = {name: _plain(attributes[name][row].as_py()) for name in attributes.column_names}
+    values = {name: json_value(attributes[name][row].as_py()) for name in attributes.column_names}
     return node_at(hin, node_type, row).to_dict() | {"attributes": values}
 
 
-def _plain(value: object) -> object:
+def json_value(value: object) -> object:
     """Return a value as JSON can hold it."""
     if isinstance(value, float) and not math.isfinite(value):
         return None

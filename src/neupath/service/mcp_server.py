@@ -215,13 +215,18 @@ def describe_node(hin: HIN, node: str, node_type: str | None, limit: int) -> Con
                     "nodes": [_node(others, int(rows[at])) | _weight(float(weights[at])) for at in best],
                 }
             )
-    facts = {name: nodes.attributes[name][row].as_py() for name in nodes.attributes.column_names}
+    columns = nodes.attributes.column_names
+    facts = {name: handlers.json_value(nodes.attributes[name][row].as_py()) for name in columns}
     return {
         "node_type": chosen,
         **_node(nodes, row),
-        "attributes": {name: str(value)[:200] for name, value in facts.items() if value is not None},
+        "attributes": {name: _start_of_text(value) for name, value in facts.items() if value is not None},
         "neighbours": relations,
     }
+
+
+def _start_of_text(value: object) -> object:
+    return value[:200] if isinstance(value, str) else value
 
 
 def _node(nodes: Nodes, row: int) -> Content:

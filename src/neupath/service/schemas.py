@@ -581,19 +581,32 @@ def _parameter(name: str, content: dict[str, Any], required: bool) -> dict[str, 
 
 # ---- Problems ------------------------------------------------------------------------------------
 _MOST_SHOWN = 100
+_MOST_PROBLEMS = 3
 _LOCATIONS = ("query", "body")
 _UNION_TAGS = ("str", "constrained-str", "int")
 """What pydantic adds to the location of a value that may have several types."""
 
 
 def describe_problems(problems: Iterable[Mapping[str, Any]]) -> str:
-    """Say in one sentence what is wrong with a request, the first problem of pydantic's first.
+    """Say in one sentence what is wrong with a request: the first problem of each field, and at most three fields.
 
     >>> describe_problems([{"loc": ("query", "k"), "msg": "Input should be a valid integer", "input": "x"}])
     "k is 'x': input should be a valid integer"
     """
-    first, *others = map(_describe_problem, problems)
-    return f"{first} (and {len(others)} more)" if others else first
+    of_field: dict[str, str] = {}
+    for problem in problems:
+        of_field.setdefault(_field_of(problem), _describe_problem(problem))
+    shown = [*of_field.values()][:_MOST_PROBLEMS]
+    more = len(of_field) - len(shown)
+    return "; ".join(shown) + (f" (and {more} more)" if more else "")
+
+
+def _field_of(problem: Mapping[str, Any]) -> str:
+    """Return the field that a problem is about. A value that may have several types has a problem with each."""
+    location = problem["loc"]
+    parts = [str(part) for part in location if part not in _UNION_TAGS]
+    parts = [part for part in parts if part not in _LOCATIONS or len(location) == 1]
+    return ".".join(parts)
 
 
 def _describe_problem(problem: Mapping[str, Any]) -> str:
@@ -602,9 +615,7 @@ def _describe_problem(problem: Mapping[str, Any]) -> str:
         return f"the body is no JSON: {problem['ctx']['error'].lower()} at character {location[-1]}"
     if isinstance(problem.get("input"), bytes):
         return "the body is not marked as JSON; send the header 'Content-Type: application/json' with it"
-    parts = [str(part) for part in location if part not in _UNION_TAGS]
-    parts = [part for part in parts if part not in _LOCATIONS or len(location) == 1]
-    name = ".".join(parts)[:_MOST_SHOWN] or "the body"
+    name = _field_of(problem)[:_MOST_SHOWN] or "the body"
     if kind == "missing":
         return f"{name} is missing"
     if kind in ("extra_forbidden", "unexpected_keyword_argument"):

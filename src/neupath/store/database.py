@@ -537,6 +537,8 @@ def _open(folder: Path, write: bool) -> Any:
             user = _user_of(str(error))
             if user is None:
                 advice = _loss_advice(folder) if LOG in str(error) else "restore the store from a copy"
+                if isinstance(error, library.OutOfMemoryException):
+                    advice = "free some memory, or raise the limit of the process (ulimit -v) if it has one"
                 raise SourceError(f"cannot open the store {folder}: {first_line(error)}; {advice}") from error
             if time.monotonic() > until:
                 raise SourceError(f"the store {folder} is being written to by {user}") from error
