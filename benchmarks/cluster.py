@@ -7,12 +7,12 @@
     python benchmarks/cluster.py --fit FILE.json                 # the cost model of docs/scale.md
 
 Each row is measured in its own process on the seeded power-law graph (`powerlaw.py`), written as Parquet tables in
-parts. `local` and `cluster` are wall times of product and join over a graph in this process: the shortest of
-interleaved rounds, after compilation. `tables` is the time from tables to result if the workers read the tables, and
-`read` the part of it before the product; with --half or --total only this is measured, and this process never holds
-the graph. `start` is the time to start the workers. Memory is the peak resident memory of a process. Core seconds are
-those of all processes together; other work on the machine changes them less than wall times. With --half, the limit of
-a worker is half of W's bytes, plus what an idle worker takes (320 MiB).
+parts and imported into a store by another process. `store` is the time to open that store, whose files are mapped, and
+to join it on the workers; with --half or --total only this is measured. `local` and `cluster` are wall times of product
+and join over the graph in this process: the shortest of interleaved rounds, after compilation. `start` is the time to
+start the workers. Memory is the peak resident memory of a process, which counts the pages of mapped files. Core seconds
+are those of all processes together; other work on the machine changes them less than wall times. With --half, the limit
+of a worker is half of W's bytes, plus what an idle worker takes (320 MiB).
 """
 
 import argparse
@@ -32,7 +32,7 @@ PATHS = {
 COLUMNS = {
     "edges": "edges", "path": "path", "queries": "queries", "entries": "W entries", "local_s": "local, s",
     "cluster_s": "cluster, s", "times": "times", "local_cpu": "local, core s", "cluster_cpu": "cluster, core s",
-    "start_s": "start, s", "read_s": "read, s", "tables_s": "tables, s",
+    "start_s": "start, s", "import_s": "import, s", "store_s": "store, s", "store_cpu": "store, core s",
     "limit_mib": "limit per worker, MiB", "driver_mib": "this process, MiB", "worker_mib": "largest worker, MiB",
     "same": "same",
 }  # fmt: skip
@@ -55,6 +55,11 @@ def run(
             [sys.executable, __file__, "--make", str(edges), str(folder / "graph"), PATHS[path]],
             check=True, stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
+        began = time.perf_counter()
+        subprocess.run(
+            [sys.executable, __file__, "--import-to", str(folder / "graph"), str(folder / "store")], check=True
+        )
+        row["import_s"] = time.perf_counter() - began
         row |= json.loads(process.stdout)
         limit = None if total is None else (int(parse_memory(total) or 0) - (1 << 29)) // workers
         limit = _IDLE_BYTES + row["entries"] * 12 // 2 if half else limit
@@ -64,13 +69,13 @@ def run(
             row["start_s"] = time.perf_counter() - began
             engine = Dask(cluster.client.scheduler.address)  # type: ignore[union-attr]
             _warm(folder, engine)
+            row |= _join_store(folder, PATHS[path], engine, row["queries"], workers, cluster)
+            row["driver_mib"] = _peak()
             if limit is None:
                 row |= _compare(folder, PATHS[path], engine, workers, row["queries"], rounds, cluster)
-            row |= _join_tables(folder, PATHS[path], engine, row["queries"], workers, cluster)
             row["worker_mib"] = max(cluster.client.run(_peak).values())
-        row["driver_mib"] = _peak()
         if limit is None:
-            files = [(folder / f"{name}.parquet").read_bytes() for name in ("local", "cluster", "tables")]
+            files = [(folder / f"{name}.parquet").read_bytes() for name in ("local", "cluster", "store")]
             row["same"] = files[0] == files[1] == files[2]
     return row
 
@@ -109,35 +114,16 @@ def _compare(
     }  # fmt: skip
 
 
-def _join_tables(folder: Path, path: str, engine: Any, queries: int, workers: int, cluster: Any) -> dict[str, float]:
-    """Time a join whose tables the workers read, and when its product began."""
-    import numpy as np
+def _join_store(folder: Path, path: str, engine: Any, queries: int, workers: int, cluster: Any) -> dict[str, float]:
+    """Time opening a store and joining it on the workers."""
+    from neupath import PathSim, join, load
 
-    from neupath import PathSim
-    from neupath.cluster import join_plan, plan_folder
-    from neupath.cluster.tile_products import LegCutter
-    from neupath.engine.join import JoinOptions
-
-    plan = plan_folder(folder / "graph")
-    assert plan is not None
-    product_starts: list[tuple[float, float]] = []
-    cut = LegCutter.cut
-
-    def record_start(*arguments: Any, **keywords: Any) -> Any:
-        product_starts.append((time.perf_counter(), _cpu_seconds(cluster)))
-        return cut(*arguments, **keywords)
-
-    LegCutter.cut = record_start  # type: ignore[method-assign]
-    options = JoinOptions(10, queries=np.arange(queries), block=_block(queries, workers))
     start, cpu_start = time.perf_counter(), _cpu_seconds(cluster)
-    join_plan(PathSim(path), plan, folder / "tables.parquet", options, engine=engine)
-    end, cpu_end = time.perf_counter(), _cpu_seconds(cluster)
-    LegCutter.cut = cut  # type: ignore[method-assign]
-    read, cpu_read = product_starts[0]
-    return {
-        "tables_s": end - start, "read_s": read - start,
-        "read_cpu": cpu_read - cpu_start, "rest_cpu": cpu_end - cpu_read,
-    }  # fmt: skip
+    hin = load(folder / "store")
+    ids = hin.nodes[hin.metapath(path).source].ids[:queries].to_pylist()
+    block = _block(queries, workers)
+    join(hin, PathSim(path), folder / "store.parquet", 10, queries=ids, block=block, engine=engine)
+    return {"store_s": time.perf_counter() - start, "store_cpu": _cpu_seconds(cluster) - cpu_start}
 
 
 def _cpu_seconds(cluster: Any) -> float:
@@ -189,8 +175,7 @@ def make(edges: int, target: str, path: str) -> None:
             pq.write_table(pa.table(columns), table / f"part-{part}.parquet")
     whole = multiply_chain(adjacencies(hin, hin.metapath(path).half()))[0]
     additions = float((np.bincount(whole.indices).astype(float) ** 2).sum()) / whole.shape[0]
-    sizes = {"entries": int(whole.nnz), "additions": additions, "authors": whole.shape[0]}
-    print(json.dumps(sizes | {"rows": sum(int(m.nnz) for m in hin.matrices.values())}))
+    print(json.dumps({"entries": int(whole.nnz), "additions": additions, "authors": whole.shape[0]}))
 
 
 def fit(file: str) -> None:
@@ -199,19 +184,15 @@ def fit(file: str) -> None:
     from scipy.optimize import nnls
 
     rows = json.loads(Path(file).read_text(encoding="utf-8"))
-    read = np.array([[1.0, row["rows"]] for row in rows]), np.array([row["read_cpu"] for row in rows])
-    rank = (
-        np.array([[1.0, row["entries"], row["queries"], row["queries"] * row["additions"]] for row in rows]),
-        np.array([row["rest_cpu"] for row in rows]),
-    )
-    models = ("reading: fixed, per row of a table", read), ("the rest: fixed, per entry, per query, per addition", rank)
-    for name, (parts, seconds) in models:
-        weights = 1 / seconds  # minimise relative errors, so that fast rows count as much as slow ones
-        coefficients, _ = nnls(parts * weights[:, None], seconds * weights)
-        print(f"{name}: " + ", ".join(f"{value:.3g} s" for value in coefficients))
-        for row, guess, measured in zip(rows, parts @ coefficients, seconds, strict=True):
-            text = f"{measured:8.2f} s measured {guess:8.2f} s fitted {guess / measured - 1:+.0%}"
-            print(f"  {row['edges']:>11,} {row['path']:6} {row['queries']:>9,} queries {text}")
+    names = "fixed, per entry of W, per query, per addition"
+    parts = np.array([[1.0, r["entries"], r["queries"], r["queries"] * r["additions"]] for r in rows])
+    seconds = np.array([row["store_cpu"] for row in rows])
+    weights = 1 / seconds  # minimise relative errors, so that fast rows count as much as slow ones
+    coefficients, _ = nnls(parts * weights[:, None], seconds * weights)
+    print(f"{names}: " + ", ".join(f"{value:.3g} s" for value in coefficients))
+    for row, guess, measured in zip(rows, parts @ coefficients, seconds, strict=True):
+        text = f"{measured:8.2f} s measured {guess:8.2f} s fitted {guess / measured - 1:+.0%}"
+        print(f"  {row['edges']:>11,} {row['path']:6} {row['queries']:>9,} queries {text}")
 
 
 def show(results: list[dict[str, Any]]) -> str:
@@ -241,9 +222,15 @@ def main() -> None:
     parser.add_argument("--fit", default=None, help="fit the cost model to the rows of a JSON file")
     parser.add_argument("--one", default=None, help=argparse.SUPPRESS)
     parser.add_argument("--make", nargs=3, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--import-to", nargs=2, default=None, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.make:
         make(int(arguments.make[0]), *arguments.make[1:])
+        return
+    if arguments.import_to:
+        from neupath.io import import_store
+
+        import_store(*arguments.import_to)
         return
     if arguments.fit:
         fit(arguments.fit)

@@ -1,14 +1,10 @@
-"""One contract for three readers: memory, disk and cluster read the same ids and edges, or raise the same error.
+"""One contract for two readers: memory and disk read the same nodes, edges and attributes, or raise the same error."""
 
-The cluster reads no attributes of edges; memory and disk read the same ones.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -31,15 +27,6 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(out_of_core, "BATCH_ROWS", 3)
 
 
-class InlineWorkers:
-    """Runs the tasks of a cluster in this process."""
-
-    count, memory = 2, 1 << 34
-
-    def each(self, work: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], *_: object) -> list[Any]:
-        return [work(*values) for values in arguments]
-
-
 def read_in_memory(folder: Path, _: Path, **options: Any) -> Graph:
     hin = npth.load(folder, **options)
     ids = {node_type: nodes.ids.to_pylist() for node_type, nodes in hin.nodes.items()}
@@ -51,30 +38,6 @@ def read_out_of_core(folder: Path, work: Path, **options: Any) -> Graph:
     return read_in_memory(import_store(folder, work / "store", memory_limit="200MiB", **options), work)
 
 
-def read_on_cluster(folder: Path, work: Path, **options: Any) -> Graph:
-    pytest.importorskip("distributed")
-    from neupath.cluster import plan_folder
-    from neupath.cluster.ingestion import ingest
-
-    plan = plan_folder(folder, **options)
-    assert plan is not None
-    workers: Any = InlineWorkers()
-    graph = ingest(plan, set(plan.schema.relations), work / "tiles", workers, 3)
-    ids = {node_type: ids.take(np.arange(len(ids))).to_pylist() for node_type, ids in graph.ids.items()}
-    matrices = {}
-    for relation, tiles in graph.tiles.items():
-        strips = [tiles.row_strip(number) for number in range(tiles.shape[0])]
-        lengths = np.concatenate([np.diff(strip.indptr) for strip in strips])
-        columns, weights = (np.concatenate([getattr(s, part) for s in strips]) for part in ("indices", "data"))
-        matrices[str(relation)] = [
-            np.concatenate([[0], np.cumsum(lengths)]).tolist(),
-            columns.tolist(),
-            weights.tolist(),
-        ]
-    return ids, matrices
-
-
-OTHER_READERS = [read_out_of_core, read_on_cluster]
 AUTHORS = {"author_id": ["b", "a", "z"], "name": ["Bob", "Ann", "Zoe"]}
 PARALLEL = {
     "author_id": ["a", "b", "a", "c", "a", "b", "a"],
@@ -142,32 +105,28 @@ def write_folder(folder: Path, tables: Mapping[str, Mapping[str, list[Any]]]) ->
     return folder
 
 
-@pytest.mark.parametrize("read", OTHER_READERS)
 @pytest.mark.parametrize("duplicates", ["count", "drop"])
 @pytest.mark.parametrize("case", list(GOOD))
 @pytest.mark.slow
-def test_all_readers_read_the_same_graph(
-    tmp_path: Path, case: str, duplicates: str, read: Callable[..., Graph]
-) -> None:
+def test_both_readers_read_the_same_graph(tmp_path: Path, case: str, duplicates: str) -> None:
     folder = write_folder(tmp_path / "tables", GOOD[case])
     expected = read_in_memory(folder, tmp_path, duplicates=duplicates)
-    assert read(folder, tmp_path, duplicates=duplicates) == expected
+    assert read_out_of_core(folder, tmp_path, duplicates=duplicates) == expected
     assert any(expected[0].values())
 
 
-@pytest.mark.parametrize("read", OTHER_READERS)
-def test_all_readers_read_undirected_relations_alike(tmp_path: Path, read: Callable[..., Graph]) -> None:
+def test_both_readers_read_undirected_relations_alike(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "tables", GOOD["a type to itself"])
     (folder / "graph.toml").write_text('undirected = ["cites"]\n')
     expected = read_in_memory(folder, tmp_path)
-    assert read(folder, tmp_path) == expected
+    assert read_out_of_core(folder, tmp_path) == expected
     ((matrix,),) = (expected[1].values(),)
     assert matrix == [[0, 1, 2, 3], [1, 0, 2], [3.0, 3.0, 1.0]]
 
 
-@pytest.mark.parametrize("read", [read_in_memory, *OTHER_READERS])
+@pytest.mark.parametrize("read", [read_in_memory, read_out_of_core])
 @pytest.mark.parametrize("case", list(BAD))
-def test_all_readers_raise_the_same_error(tmp_path: Path, case: str, read: Callable[..., Graph]) -> None:
+def test_both_readers_raise_the_same_error(tmp_path: Path, case: str, read: Callable[..., Graph]) -> None:
     tables, message = BAD[case]
     folder = write_folder(tmp_path / "tables", tables)
     with pytest.raises(NeuPathError, match=message) as raised:

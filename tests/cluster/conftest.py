@@ -1,6 +1,5 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +11,6 @@ pytest.importorskip("cryptography")
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.cluster import dask_engine as engine
 from tests.cluster.clusters import InlineWorkers
-from tests.cluster.table_folders import text_id, write_tables
 
 
 @pytest.fixture
@@ -28,21 +26,16 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def weighted() -> HIN:
-    """Authors, papers and venues with fractional weights, ties, a hub, and nodes without edges."""
+    """Authors, some with a name, papers and venues: fractional weights, ties, a hub, and nodes without edges."""
     rng = np.random.default_rng(5)
     sizes = {"author": 300, "paper": 400, "venue": 12}
     authors, papers = rng.integers(0, 290, 1500), rng.integers(0, 390, 1500)
     authors[:150] = 7  # a tenth of the edges
+    names = {"author": pa.array([f"Author {i}" if i % 3 else None for i in range(300)])}
     return HIN.build(
-        [Nodes(name, pa.array([f"{name}{i}" for i in range(size)])) for name, size in sizes.items()],
+        [Nodes(kind, pa.array([f"{kind}{i}" for i in range(size)]), names.get(kind)) for kind, size in sizes.items()],
         [
             Edges(Relation("author", "writes", "paper"), authors, papers, rng.choice([0.1, 0.7, 1.0, 3.3], 1500)),
             Edges(Relation("paper", "at", "venue"), np.arange(390), rng.integers(0, 12, 390)),
         ],
     )
-
-
-@pytest.fixture
-def tables(tmp_path: Path) -> Path:
-    """Tables of several parts, with ids that are texts."""
-    return write_tables(tmp_path / "tables", text_id, 3)

@@ -8,26 +8,23 @@ import socketserver
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from distributed import Client, as_completed
 
 import neupath as npth
-from neupath import HIN, NeuPathError, join
+from neupath import HIN, NeuPathError, cluster, join
 from neupath.cluster import Dask, workers
 from neupath.cluster import join_tasks as ranking
 from neupath.cluster.join_tasks import merge_rankings
-from neupath.engine.join import JoinOptions, discard
+from neupath.engine.join import discard
 from neupath.engine.topk import Ranking, top_k_of_scores
 from neupath.measures import measure_named, walk_measures
 from tests.cluster.clusters import start_cluster
-from tests.cluster.table_folders import same_from_tables
 from tests.command_line import Run
 from tests.conditioned import Case
 from tests.patience import PATIENCE, wait_until
@@ -135,12 +132,6 @@ def test_workers_clear_their_caches_after_a_join(scheduler: str, weighted: HIN, 
 @pytest.mark.slow
 def test_workers_over_tcp(scheduler: str, weighted: HIN, tmp_path: Path, measure: str) -> None:
     assert same(measure_named(measure, APVPA).fit(weighted), tmp_path, Dask(scheduler, strip=400), block=16)
-
-
-@pytest.mark.slow
-def test_workers_over_tcp_read_tables(scheduler: str, tables: Path, tmp_path: Path) -> None:
-    terms = JoinOptions(5, block=16)
-    assert same_from_tables("pathsim", APVPA, tables, tmp_path, Dask(scheduler, strip=600), terms)
 
 
 @pytest.mark.slow
@@ -256,14 +247,8 @@ def test_ctrl_c_says_what_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("inline")
-@pytest.mark.parametrize("strip", [300, None])
-def test_names_of_queries_and_targets(weighted: HIN, tmp_path: Path, strip: int | None) -> None:
-    authors = weighted.nodes["author"]
-    names = pa.array([f"Author {i}" if i % 3 else None for i in range(len(authors))])
-    nodes = [*(each for kind, each in weighted.nodes.items() if kind != "author"), replace(authors, names=names)]
-    entries = {relation: matrix.tocoo() for relation, matrix in weighted.matrices.items()}
-    named = HIN.build(nodes, [npth.Edges(r, m.row, m.col, m.data) for r, m in entries.items()])
-    assert same(npth.PathSim(APVPA).fit(named), tmp_path, Dask(strip=strip), block=64)
+def test_names_of_queries_and_targets(weighted: HIN, tmp_path: Path) -> None:
+    assert same(npth.PathSim(APVPA).fit(weighted), tmp_path, Dask(), block=64)
     assert pq.read_schema(tmp_path / "here.parquet").names[4:] == ["query_name", "target_name"]
 
 
@@ -281,13 +266,20 @@ def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: 
 
 
 @pytest.mark.slow
-def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None:
-    out = tmp_path / "top.parquet"
-    result = run("join", "toy", "--metapath", "APVPA", "--engine", "dask", "--workers", 1, "--out", out, "--json")
-    assert result.code == 0
-    assert result.json["queries"] == 5
-    join(npth.load("toy"), npth.PathSim("APVPA"), tmp_path / "here.parquet", 10)
-    assert out.read_bytes() == (tmp_path / "here.parquet").read_bytes()
+def test_a_store_is_mapped_and_joined_by_workers_of_the_command(run: Run, weighted: HIN, tmp_path: Path) -> None:
+    tables, store = npth.write_folder(weighted, tmp_path / "tables"), tmp_path / "store"
+    assert run("import", tables, "--to", store).code == 0
+    for name, *engine in (("there", "--engine", "dask", "--workers", 2), ("here",)):
+        out = tmp_path / f"{name}.parquet"
+        result = run("join", store, "--metapath", APVPA, "-k", 5, "--block", 64, *engine, "--out", out, "--json")
+        assert result.code == 0, result.err
+        assert result.json["queries"] == 300
+    join(npth.load(tables), npth.PathSim(APVPA), tmp_path / "loaded.parquet", 5, block=64)
+    here, there, loaded = ((tmp_path / f"{name}.parquet").read_bytes() for name in ("here", "there", "loaded"))
+    assert here == there == loaded
+    matrices = dict(npth.load(store).matrices)
+    assert matrices.keys() == weighted.matrices.keys()
+    assert str(store) in Path("/proc/self/maps").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -296,6 +288,10 @@ def test_the_command_starts_workers_of_its_own(run: Run, tmp_path: Path) -> None
         (["--patience", 9], "--patience only works with a cluster; give --engine dask, too"),
         (["--engine", "dask", "--patience", 0], "--patience is 0.0; wait for some seconds, such as 120"),
         (["--workers", 2], "--workers only works with a cluster; give --engine dask, too"),
+        (
+            ["--engine", "dask", "--ingest", "cluster"],
+            "--ingest is gone, since workers no longer read tables; import the",
+        ),
         (["--engine", "dask", "--threads", 2], "leave out --threads, --device and --model"),
         (["--engine", "dask", "--workers", 0], "--workers is 0; use at least 1"),
         (["--engine", "dask", "--memory-limit", "much"], "--memory-limit is 'much'; give a number of bytes"),
@@ -343,6 +339,12 @@ def test_a_server_that_is_no_scheduler_is_refused(tmp_path: Path, monkeypatch, a
 def test_a_scheduler_that_needs_certificates_says_so(tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match=r"the scheduler at 'tls://.*' needs certificates; name them in Dask's conf"):
         join(npth.load("toy"), npth.PathSim("APVPA"), tmp_path / "a.parquet", engine=Dask("tls://127.0.0.1:1"))
+
+
+def test_joins_of_tables_that_workers_read_say_what_to_do_instead(tmp_path: Path) -> None:
+    for name in ("join_folder", "join_plan", "plan_folder"):
+        with pytest.raises(NeuPathError, match=r"workers no longer read tables; import the folder into a store once"):
+            getattr(cluster, name)(npth.PathSim(APVPA), tmp_path, out=tmp_path / "a.parquet")
 
 
 def test_other_scorers_are_refused(tmp_path: Path) -> None:

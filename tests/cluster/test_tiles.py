@@ -13,6 +13,7 @@ from scipy.sparse import random_array
 
 import neupath as npth
 from neupath import HIN
+from neupath.cluster import tile_products
 from neupath.cluster.tile_products import multiply_halves, multiply_rows
 from neupath.cluster.tiles import Tiles, cut_evenly, cut_matrix
 from neupath.cluster.workers import clear_cache
@@ -42,7 +43,10 @@ def test_strips_equal_the_matrix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "most"), [("APVPA", 700), ("APVPA", 10**9), ("paper-author-paper-venue-paper-author-paper", 40_000)]
 )
-def test_products_equal_those_of_one_machine(weighted: HIN, tmp_path: Path, measure: str, path: str, most: int) -> None:
+def test_products_equal_those_of_one_machine(
+    weighted: HIN, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: str, path: str, most: int
+) -> None:
+    monkeypatch.setattr(tile_products, "_BLOCK_ENTRIES", 100)
     scorer = npth.measures.measure_named(measure, path).fit(weighted)
     assert_same(scorer, tmp_path, most)
 
@@ -79,12 +83,21 @@ def assert_same(scorer, folder: Path, most: int) -> None:
     assert np.array_equal(product.left_norms, local.left_norms)
     assert np.array_equal(product.right_norms, local.right_norms)
     assert product.entries.sum() == right.nnz
+    assert np.array_equal(product.row_counts, np.diff(local.left.indptr))
 
 
 def assert_equal_rows(strips, whole) -> None:
     assert np.array_equal(np.concatenate([np.diff(strip.indptr) for strip in strips]), np.diff(whole.indptr))
     for name in ("indices", "data"):
         assert np.array_equal(np.concatenate([getattr(strip, name) for strip in strips]), getattr(whole, name))
+
+
+def test_entries_are_counted_in_blocks_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tile_products, "_BLOCK_ENTRIES", 7)
+    step = random_array((20, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
+    (counted,) = tile_products.cut_steps([step], tmp_path, 50, is_left=True)
+    assert np.array_equal(counted.row_counts(InlineWorkers()), np.diff(step.indptr))
+    assert np.array_equal(counted.column_counts(InlineWorkers()), np.diff(step.tocsc().indptr))
 
 
 def test_strips_that_all_tasks_need_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -437,7 +437,7 @@ def run(*arguments: str) -> int:
     return int(end.value.code or 0)
 
 
-# ---- Out of core and on a cluster ----------------------------------------------------------------
+# ---- Out of core ---------------------------------------------------------------------------------
 def test_columns_that_hold_edges_are_streamed_alike(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     papers = "paper_id,venue_id,topics\n" + "".join(
@@ -453,15 +453,6 @@ def test_columns_that_hold_edges_are_streamed_alike(tmp_path: Path) -> None:
     for read in (npth.load, lambda folder: import_store(folder, tmp_path / "other")):
         with pytest.raises(NeuPathError, match="papers.csv, line 11: the edge leads to venue 'v4'"):
             read(folder)
-
-
-def test_workers_leave_columns_that_hold_edges_to_one_process(tmp_path: Path) -> None:
-    pytest.importorskip("distributed")
-    from neupath.cluster import plan_folder
-
-    pq.write_table(pa.table({"paper_id": [1, 2], "venue_id": ["v", "v"]}), tmp_path / "papers.parquet")
-    assert npth.load(tmp_path).num_nodes("venue") == 1
-    assert plan_folder(tmp_path) is None
 
 
 # ---- Columns beside an id ------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,7 +22,6 @@ from neupath.cli.terminal import (
     UnlessOption,
     WeightsOption,
     WhereOption,
-    note,
     note_relations,
     print_json,
     print_text,
@@ -37,10 +36,6 @@ from neupath.errors import QueryError, listed
 from neupath.explain.significance import PERMUTATIONS, add_p_values, check_significance, check_single_file
 from neupath.graph.metapath import MetaPath
 from neupath.learn.registry import check_model_alone, choose_measure, is_combined, make_scorer
-from neupath.measures import PathMeasure
-
-if TYPE_CHECKING:
-    from neupath.cluster import Dask
 
 
 @reads_graph
@@ -88,10 +83,7 @@ def join(
     patience: Annotated[
         float | None, typer.Option("--patience", help="Seconds to wait for workers once all are gone; 120 by default.")
     ] = None,
-    ingest: Annotated[
-        Literal["cluster", "local"] | None,
-        typer.Option("--ingest", help="Where a folder of Parquet tables is read; on the cluster if possible."),
-    ] = None,
+    ingest: Annotated[str | None, typer.Option("--ingest", hidden=True)] = None,
     with_significance: SignificanceOption = False,
     permutations: PermutationsOption = None,
     seed: SeedOption = None,
@@ -110,10 +102,9 @@ def join(
     With --significance, the columns p_value and q_value follow once all pairs
     are found, as search --significance shows them.
 
-    With --device cuda, a GPU ranks, and the file is the same to the byte.
-
-    With --engine dask, the workers read a folder of Parquet tables: no process
-    holds the graph.
+    With --device cuda, a GPU ranks, and with --engine dask, a cluster; the file
+    is the same to the byte. Import a graph that is larger than memory into a
+    store once (neupath import), and join the store: its files are mapped.
 
     Examples:
       neupath join stdlib -p class-method-class -k 10 --out similar.parquet
@@ -123,12 +114,17 @@ def join(
       neupath join stdlib -p class-method-class --block 500 --out similar/
       neupath join stdlib -p class-method-class --device cuda --out top.parquet
       neupath join stdlib -p class-method-class --engine dask --out top.parquet
-      neupath join tables/ -p APA --engine dask --memory-limit 2GiB --out top
+      neupath join STORE -p APA --engine dask --memory-limit 2GiB --out top
     """
     cluster = {"scheduler": scheduler, "workers": workers, "memory_limit": memory_limit, "patience": patience}
     cluster = {option: value for option, value in cluster.items() if value is not None}
-    if engine == "local" and (cluster or ingest):
-        flags = listed(f"‹{option}›" for option in [*cluster, *(["ingest"] if ingest else [])])
+    if ingest is not None:  # an option of earlier versions
+        raise QueryError(
+            "--ingest is gone, since workers no longer read tables; import the folder into a store once "
+            "(`neupath import FOLDER --to STORE`), and join the store"
+        )
+    if engine == "local" and cluster:
+        flags = listed(f"‹{option}›" for option in cluster)
         raise QueryError(f"{flags} only works with a cluster; give --engine dask, too")
     if model is not None:
         check_model_alone(
@@ -150,7 +146,6 @@ def join(
         check_single_file(out)
         if engine != "local" or model is not None or format == "neo4j" or combines or any(filters.values()):
             raise QueryError("--significance needs an exact measure and --engine local; leave out the other options")
-    joined = None
     with _reporting_finished_blocks(out):
         if engine == "local":
             count = PERMUTATIONS if permutations is None else permutations
@@ -164,31 +159,18 @@ def join(
                 raise QueryError(
                     "--engine dask joins by a measure, on --workers; leave out --threads, --device and --model"
                 )
-            _check_cluster(combines, ingest, filters)
+            if combines:
+                raise QueryError(
+                    "--engine dask joins along one meta-path; leave out --weights and the other meta-paths"
+                )
             from neupath.cluster import Dask
 
-            dask = Dask(**cluster)  # type: ignore[arg-type]
-            if ingest == "cluster" and refinement.options():
-                option = next(iter(refinement.options()))
-                raise QueryError(f"‹{option}› needs attributes, which workers don't read; leave out --ingest cluster")
-            if ingest != "local" and not any(filters.values()) and not refinement.options():
-                joined = _join_tables(source, request, out, options, dask, required=ingest == "cluster")
-            if joined is None:
-                joined = _join_graph(source, refinement, request, out, options, dask, filters)
+            joined = _join_graph(source, refinement, request, out, options, Dask(**cluster), filters)  # type: ignore[arg-type]
     if as_json:
         print_json(joined.to_dict())
         return
     resumed = f"; {joined.resumed:,} of {joined.blocks:,} blocks were done before" if joined.resumed else ""
     print_text(f"{joined.pairs:,} pairs of {joined.queries:,} queries written to {out}{resumed}")
-
-
-def _check_cluster(combines: bool, ingest: str | None, filters: dict[str, Any]) -> None:
-    """Refuse what a cluster cannot do."""
-    if combines:
-        raise QueryError("--engine dask joins along one meta-path; leave out --weights and the other meta-paths")
-    if ingest == "cluster" and any(filters.values()):
-        given = listed(f"‹{name}›" for name, value in filters.items() if value)
-        raise QueryError(f"--ingest cluster joins all nodes; leave out {given}, or --ingest")
 
 
 @contextmanager
@@ -228,32 +210,3 @@ def _join_graph(
         if tests is not None:
             add_p_values(joined, scorer, permutations=tests[0], seed=tests[1], progress=bars)
         return joined
-
-
-def _join_tables(
-    source: GraphSource, request: dict[str, Any], out: Path, options: JoinOptions, engine: "Dask", *, required: bool
-) -> Joined | None:
-    """Join over tables that the workers read, or return None if they cannot."""
-    from neupath.cluster import join_plan, plan_folder
-
-    options_of_tables = source.options()
-    chosen = [options_of_tables.pop(option) for option in ("schema", "tables")]
-    plan = plan_folder(source.graph, **options_of_tables) if chosen == [None, None] else None
-    if plan is None:
-        if required:
-            raise QueryError(
-                f"{source.graph} is not a folder of Parquet tables, one per relation, whose parallel edges are "
-                f"counted or dropped; leave out --ingest cluster"
-            )
-        return None
-    measure = choose_measure(plan.schema, **request)
-    if not isinstance(measure, PathMeasure):
-        return None
-    metapath = MetaPath.parse(plan.schema, str(measure.metapath))
-    if not required and (not measure.meets_at_nodes(metapath) or metapath.is_filtered):
-        return None
-    note_relations(metapath)
-    for line in plan.options.notes:
-        note(line)
-    with ProgressBars() as bars:
-        return join_plan(measure, plan, out, options, engine=engine, progress=bars)

@@ -1,51 +1,17 @@
-"""Joins on a Dask cluster, of a graph that this process holds (`Dask`) or of tables that workers read."""
+"""Joins on a Dask cluster, over a graph that this process holds or maps."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
-from neupath._runtime.progress import Progress, no_progress
-from neupath.cluster.id_encoding import write_ids
-from neupath.cluster.ingestion import IngestionPlan, ingest, write_names
-from neupath.cluster.join_tasks import (
-    LEFT_NORMS,
-    QUERIES,
-    RIGHT_NORMS,
-    MemoryBudget,
-    TaskSpec,
-    memory_budget,
-    rank_parts,
-)
-from neupath.cluster.tile_products import LegCutter, TiledProduct, multiply_halves, multiply_tiles
-from neupath.cluster.tiles import group
-from neupath.cluster.workers import PATIENCE, Workers, connect, parse_memory
-from neupath.engine.join import (
-    BLOCK,
-    Joined,
-    JoinEngine,
-    JoinJob,
-    JoinOptions,
-    JoinSide,
-    OnBlock,
-    check_out,
-    claim,
-    discard,
-    finish_job,
-    make_work,
-    open_job,
-    parts_of,
-)
-from neupath.engine.products import Formula
+from neupath.cluster.join_tasks import TaskSpec, memory_budget, rank_parts
+from neupath.cluster.tile_products import TiledProduct, multiply_halves
+from neupath.cluster.workers import PATIENCE, connect, parse_memory
+from neupath.engine.join import JoinEngine, JoinJob, OnBlock, discard, make_work
 from neupath.engine.scorer import Scorer
-from neupath.errors import QueryError, SourceError
-from neupath.graph.hin import HIN, Duplicates
-from neupath.graph.metapath import MetaPath
-from neupath.io.plan import Plan
-from neupath.io.recognition import find_tables
+from neupath.errors import QueryError
+from neupath.graph.hin import HIN
 from neupath.measures import PathMeasure
 
 _TASKS_PER_WORKER = 2
@@ -105,74 +71,31 @@ class Dask(JoinEngine):
 
     def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
         measure = _path_measure(scorer)
-        with self.work_in(job.parts) as (work, workers):
-            budget = self.budget(workers, job)
-            product = multiply_halves(measure.halves(measure.hin_, measure.metapath_), work, workers, budget.entries)
-            sides = _write_side(job.sources, work / "sources"), _write_side(job.targets, work / "targets")
-            spec = _make_task_spec(job, work, product, measure.formula, sides, budget)
-            _rank_missing(spec, product, job, missing, workers, on_block)
-
-    @contextmanager
-    def work_in(self, folder: Path) -> Iterator[tuple[Path, Workers]]:
-        """Connect to workers; yield a working folder that all of them see, and the workers."""
-        work = make_work(folder)
+        work = make_work(job.parts)  # a folder that all workers see
         try:
-            memory = parse_memory(self.memory_limit)
-            with connect(self.scheduler, self.workers, memory, work, self.patience) as workers:
-                yield work, workers
+            with connect(self.scheduler, self.workers, parse_memory(self.memory_limit), work, self.patience) as workers:
+                budget = memory_budget(workers.memory, job)
+                if self.strip is not None:
+                    budget = replace(budget, entries=self.strip)
+                halves = measure.halves(measure.hin_, measure.metapath_)
+                product = multiply_halves(halves, work, workers, budget.entries)
+                spec = TaskSpec.write(work, job, product, measure.formula, budget)
+                groups = _group_blocks(spec, product, job, missing, workers.count)
+
+                def on_done(task: int) -> None:
+                    for number in groups[task]:
+                        on_block(number)
+
+                workers.each(rank_parts, [(spec, numbers) for numbers in groups], on_done)
                 workers.clear_caches()
         finally:
-            discard(work)  # a join that is done has removed it already
-            if folder.is_dir() and not any(folder.iterdir()):
-                folder.rmdir()
-
-    def budget(self, workers: Workers, job: JoinJob | None = None) -> MemoryBudget:
-        budget = memory_budget(workers.memory, job)
-        return budget if self.strip is None else replace(budget, entries=self.strip)
+            discard(work)
 
 
 def _path_measure(scorer: Scorer) -> PathMeasure:
     if isinstance(scorer, PathMeasure):
         return scorer
     raise QueryError(f"{scorer.name} cannot be joined on a cluster, only measures over a meta-path can")
-
-
-def _write_side(side: JoinSide, path: Path) -> JoinSide:
-    """Write the ids and names that this process holds to files that workers read."""
-    columns = {"ids": side.ids, "names": side.names}
-    files = {
-        what: write_ids(path.with_suffix(f".{what}"), column)
-        for what, column in columns.items()
-        if isinstance(column, pa.Array)
-    }
-    return JoinSide(side.node_type, files["ids"], files.get("names"))
-
-
-def _make_task_spec(
-    job: JoinJob, work: Path, product: TiledProduct, formula: Formula, sides: tuple[JoinSide, JoinSide],
-    budget: MemoryBudget,
-) -> TaskSpec:  # fmt: skip
-    """Write the arrays of a join into the working folder, and return what its tasks need."""
-    np.save(work / QUERIES, job.queries)
-    np.save(work / LEFT_NORMS, product.left_norms)
-    np.save(work / RIGHT_NORMS, product.right_norms)
-    blocks = tuple(group(product.entries.tolist(), budget.entries))
-    return TaskSpec(
-        work, job.parts.absolute(), product.left, product.right, blocks, budget, *sides, formula,
-        job.block_size, job.k, job.min_score, job.skips_query,
-    )  # fmt: skip
-
-
-def _rank_missing(
-    spec: TaskSpec, product: TiledProduct, job: JoinJob, missing: Sequence[int], workers: Workers, on_block: OnBlock
-) -> None:
-    groups = _group_blocks(spec, product, job, missing, workers.count)
-
-    def on_done(task: int) -> None:
-        for number in groups[task]:
-            on_block(number)
-
-    workers.each(rank_parts, [(spec, numbers) for numbers in groups], on_done)
 
 
 def _group_blocks(
@@ -197,104 +120,3 @@ def _group_blocks(
         groups[-1].append(number)
         total += entries
     return [tuple(numbers) for numbers in groups]
-
-
-# ---- Joins of tables that workers read -----------------------------------------------------------
-def plan_folder(
-    folder: str | Path,
-    *,
-    config: str | Path | None = None,
-    duplicates: Duplicates | None = None,
-    data: str | Path | None = None,
-) -> IngestionPlan | None:
-    """Find the Parquet tables of a folder; None where workers cannot read them.
-
-    Workers read tables of one relation each, with an edge in each row, whose parallel edges are counted or dropped.
-    The parameters are those of `neupath.load`.
-    """
-    tables = find_tables(folder, config, duplicates, data)
-    if not isinstance(tables, Plan) or tables.options.duplicates == "error":
-        return None
-    readable = all(selection.table.typed and selection.is_plain for selection in tables.selections)
-    return IngestionPlan(tables) if readable else None
-
-
-def join_folder(
-    measure: PathMeasure,
-    folder: str | Path,
-    out: str | Path,
-    k: int | None = 10,
-    *,
-    min_score: float = 0.0,
-    block: int = BLOCK,
-    engine: Dask | None = None,
-    progress: Progress = no_progress,
-) -> Joined:
-    """Join a folder of Parquet tables that workers read; the result is that of `join` over the loaded graph.
-
-    Parameters
-    ----------
-    measure
-        A measure over a meta-path.
-    folder
-        The folder of tables.
-    out, k, min_score, block, progress
-        As in `neupath.join`.
-    engine
-        The cluster; workers on this machine by default.
-    """
-    plan = plan_folder(folder)
-    if plan is None:
-        raise SourceError(
-            f"{folder} is not a folder of Parquet tables, one per relation, of which parallel edges count or are "
-            f"dropped; load it in this process, and give it to join"
-        )
-    return join_plan(measure, plan, out, JoinOptions(k, min_score, None, block), engine=engine, progress=progress)
-
-
-def join_plan(
-    measure: PathMeasure,
-    plan: IngestionPlan,
-    out: str | Path,
-    options: JoinOptions | None = None,
-    *,
-    engine: Dask | None = None,
-    progress: Progress = no_progress,
-) -> Joined:
-    """Join tables as `join_folder` does, once `plan_folder` has found them."""
-    target, dask = Path(out), engine or Dask()
-    metapath = MetaPath.parse(plan.schema, str(measure.metapath))
-    measure.check(metapath)
-    if not measure.meets_at_nodes(metapath):
-        raise QueryError(
-            f"{measure.name} along '{metapath}' is made of more than the relations' own matrices, and workers read "
-            f"those; load the graph in this process instead, and give it to join (‹ingest› local)"
-        )
-    if metapath.is_filtered:
-        raise QueryError(
-            f"'{metapath}' has conditions, and workers that read tables do not read the attributes of nodes and edges; "
-            f"load the graph in this process instead, and give it to join (‹ingest› local)"
-        )
-    check_out(target, None if options is None else options.format)
-    with claim(target), dask.work_in(parts_of(target)) as (work, workers):
-        lefts, rights = measure.half_legs(metapath)
-        relations = {link.relation for leg in (*lefts, *(rights or ())) for link in leg.step.links}
-        graph = ingest(plan, relations, work / "graph", workers, dask.budget(workers).entries)
-        sides = [
-            JoinSide(node_type, graph.ids[node_type], write_names(plan, node_type, work / "graph", workers))
-            for node_type in (metapath.source, metapath.target)
-        ]
-        params = measure.params() | {"metapath": str(metapath)}
-        job = JoinJob.of(target, options or JoinOptions(), *sides)
-        open_job(job, {"scorer": measure.name, "params": params, "tables": graph.digest})
-
-        def run(missing: Sequence[int], on_block: OnBlock) -> None:
-            budget = dask.budget(workers, job)
-            cutter = LegCutter(graph, work, workers, budget.entries)
-            left = cutter.cut(lefts, "left", is_left=True)
-            right = None if rights is None else cutter.cut(rights, "right", is_left=False)
-            product = multiply_tiles(left, right, work, workers, budget.entries)
-            spec = _make_task_spec(job, work, product, measure.formula, (job.sources, job.targets), budget)
-            _rank_missing(spec, product, job, missing, workers, on_block)
-
-        return finish_job(job, run, progress)

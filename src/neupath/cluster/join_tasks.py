@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
+import pyarrow as pa
 from scipy.sparse import csr_array, vstack
 
-from neupath.cluster.tiles import Tiles
+from neupath._runtime.files import write_whole
+from neupath.cluster.tile_products import TiledProduct
+from neupath.cluster.tiles import Tiles, group
 from neupath.cluster.workers import cache_last
 from neupath.engine.join import JoinJob, JoinSide, checksum_of, hit_table, write_hits
 from neupath.engine.products import Factors, Formula, symmetric_factors
@@ -61,7 +65,8 @@ def memory_budget(memory: int, job: JoinJob | None = None) -> MemoryBudget:
 
 
 # ---- Tasks ---------------------------------------------------------------------------------------
-QUERIES, LEFT_NORMS, RIGHT_NORMS = "queries.npy", "left-norms.npy", "right-norms.npy"
+_QUERIES, _LEFT_NORMS, _RIGHT_NORMS = "queries.npy", "left-norms.npy", "right-norms.npy"
+_SOURCES, _TARGETS = "sources.arrow", "targets.arrow"
 
 
 @dataclass(frozen=True)
@@ -74,13 +79,25 @@ class TaskSpec:
     right: Tiles | None  # None where it is `left` transposed
     target_blocks: tuple[range, ...]  # the strips of targets in each block
     budget: MemoryBudget
-    sources: JoinSide
-    targets: JoinSide
     formula: Formula
     block_size: int
     k: int | None
     min_score: float
     skips_query: bool
+
+    @classmethod
+    def write(cls, work: Path, job: JoinJob, product: TiledProduct, formula: Formula, budget: MemoryBudget) -> Self:
+        """Write the arrays of a join to its working folder, and return the rest."""
+        np.save(work / _QUERIES, job.queries)
+        np.save(work / _LEFT_NORMS, product.left_norms)
+        np.save(work / _RIGHT_NORMS, product.right_norms)
+        _write_side(work / _SOURCES, job.sources)
+        _write_side(work / _TARGETS, job.targets)
+        blocks = tuple(group(product.entries.tolist(), budget.entries))
+        return cls(
+            work, job.parts.absolute(), product.left, product.right, blocks, budget, formula,
+            job.block_size, job.k, job.min_score, job.skips_query,
+        )  # fmt: skip
 
     @property
     def is_one_symmetric_block(self) -> bool:
@@ -88,11 +105,30 @@ class TaskSpec:
         return self.right is None and len(self.target_blocks) == 1
 
 
+def _write_side(path: Path, side: JoinSide) -> None:
+    """Write the ids of the queries or of the targets, and their names if they have any, to a file that workers map."""
+    batch = pa.record_batch({"ids": side.ids} | ({} if side.names is None else {"names": side.names}))
+
+    def write(temporary: Path) -> None:
+        with pa.OSFile(str(temporary), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+
+    write_whole(path, write)
+
+
+def _read_side(path: Path) -> JoinSide:
+    """Map ids and names into memory. The type of the nodes is not in the file: a table of hits does not show it."""
+    with pa.memory_map(str(path)) as source:
+        batch = pa.ipc.open_file(source).get_batch(0)
+    return JoinSide(path.stem, batch["ids"], batch["names"] if "names" in batch.schema.names else None)
+
+
 def rank_parts(spec: TaskSpec, numbers: tuple[int, ...]) -> None:
     """Write the hits of some blocks of queries."""
-    queries = np.load(spec.work / QUERIES, mmap_mode="r")
+    queries = np.load(spec.work / _QUERIES, mmap_mode="r")
     blocks = [np.array(queries[n * spec.block_size : (n + 1) * spec.block_size]) for n in numbers]
     hits = (_search_range if spec.k is None else _search_top_k)(spec, np.concatenate(blocks))
+    sides = _read_side(spec.work / _SOURCES), _read_side(spec.work / _TARGETS)
     first = 0
     for number, rows in zip(numbers, blocks, strict=True):
         last = first + len(rows)
@@ -100,7 +136,7 @@ def rank_parts(spec: TaskSpec, numbers: tuple[int, ...]) -> None:
         stretch = slice(starts[0], starts[-1])
         own = HitLists(starts - starts[0], hits.rows[stretch], hits.scores[stretch])
         path = spec.work / f"{number:06}.parquet"
-        write_hits(path, hit_table(spec.sources, spec.targets, rows, own))
+        write_hits(path, hit_table(*sides, rows, own))
         for file in (checksum_of(path), path):  # this fails if the join is over, since its folder is gone
             file.replace(spec.parts / file.name)
         first = last
@@ -116,9 +152,9 @@ def _target_blocks(spec: TaskSpec, queries: Rows) -> Iterator[tuple[Factors, Row
         factors = cache_last(spec.work, lambda: symmetric_factors(spec.left.rows_in(spec.target_blocks[0])))
         yield factors, queries, queries if spec.skips_query else nobody, 0
         return
-    left, norms = _left_rows(spec, queries), np.load(spec.work / LEFT_NORMS, mmap_mode="r")[queries]
+    left, norms = _left_rows(spec, queries), np.load(spec.work / _LEFT_NORMS, mmap_mode="r")[queries]
     cut = spec.left.rows if spec.right is None else spec.right.columns
-    right_norms = np.load(spec.work / RIGHT_NORMS, mmap_mode="r")
+    right_norms = np.load(spec.work / _RIGHT_NORMS, mmap_mode="r")
     for strips in spec.target_blocks:
         right = cache_last((spec.work, strips), lambda strips=strips: _right_columns(spec, strips))  # type: ignore[misc]
         first, last = cut[strips.start], cut[strips.stop]

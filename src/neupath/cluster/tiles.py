@@ -8,46 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.lib import format as npy
-from numpy.typing import NDArray
 from scipy.sparse import csr_array, hstack, vstack
 
 from neupath._runtime.files import write_whole
 from neupath.graph.hin import Csr, Floats, freeze
 
-# ---- Array files ---------------------------------------------------------------------------------
-Array = NDArray[Any]
-
-
-def write_arrays(path: Path, *arrays: Array) -> None:
-    """Write one-dimensional arrays to a file atomically, one after the other in NumPy's format."""
-
-    def write(temporary: Path) -> None:
-        with temporary.open("wb") as stream:
-            for array in arrays:
-                npy.write_array(stream, array, version=(1, 0), allow_pickle=False)
-
-    write_whole(path, write)
-
-
-def read_arrays(path: Path, first: int = 0, last: int | None = None) -> list[Array]:
-    """Read all arrays of a file, or the same stretch of each."""
-    arrays, size = [], path.stat().st_size
-    with path.open("rb") as stream:
-        while stream.tell() < size:
-            npy.read_magic(stream)
-            (count,), _, kind = npy.read_array_header_1_0(stream)
-            begin = stream.tell()
-            stream.seek(begin + first * kind.itemsize)
-            arrays.append(np.fromfile(stream, kind, (count if last is None else last) - first))
-            stream.seek(begin + count * kind.itemsize)
-    return arrays
-
-
-# ---- Tiles ---------------------------------------------------------------------------------------
 Cut = tuple[int, ...]  # where stretches of rows or columns begin, and where the last one ends
 _PER_ENTRY = 12  # bytes of an entry in a file: its value and its column
 
@@ -90,7 +57,14 @@ class Tiles:
         return self._path(i, j).stat().st_size // _PER_ENTRY
 
     def write(self, i: int, j: int, tile: Csr) -> None:
-        write_arrays(self._path(i, j), tile.indptr, tile.indices, tile.data)
+        """Write a tile atomically, since a task that was lost may run a second time."""
+
+        def write_arrays(temporary: Path) -> None:
+            with temporary.open("wb") as stream:
+                for array in (tile.indptr, tile.indices, tile.data):
+                    np.save(stream, array, allow_pickle=False)
+
+        write_whole(self._path(i, j), write_arrays)
 
     def write_strip(self, i: int, strip: Csr) -> None:
         if self.shape[1] == 1:
@@ -101,7 +75,8 @@ class Tiles:
             self.write(i, j, csr_array(by_column[:, left:right].tocsr()))
 
     def read(self, i: int, j: int) -> Csr:
-        indptr, indices, data = read_arrays(self._path(i, j))
+        with self._path(i, j).open("rb") as stream:
+            indptr, indices, data = (np.load(stream) for _ in range(3))
         shape = self.rows[i + 1] - self.rows[i], self.columns[j + 1] - self.columns[j]
         return csr_array((data, indices, indptr), shape=shape)
 
@@ -114,7 +89,7 @@ def cut_matrix(matrix: Csr, folder: Path, rows: Cut, columns: Cut) -> Tiles:
     folder.mkdir(parents=True, exist_ok=True)
     tiles = Tiles(folder, rows, columns)
     for i, (first, last) in enumerate(pairwise(rows)):
-        tiles.write_strip(i, csr_array(matrix[first:last]))
+        tiles.write_strip(i, matrix if last - first == matrix.shape[0] else csr_array(matrix[first:last]))
     return tiles
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, Self, get_args
 from uuid import uuid4
 
 import numpy as np
@@ -100,22 +100,13 @@ class JoinFilter:
         return HitLists(starts, hits.rows[kept], hits.scores[kept])
 
 
-class NodeColumn(Protocol):
-    """The ids or names of a node type, in memory or in files."""
-
-    @property
-    def type(self) -> pa.DataType: ...
-    def __len__(self) -> int: ...
-    def take(self, rows: Rows) -> pa.Array: ...
-
-
 @dataclass(frozen=True, eq=False)
 class JoinSide:
     """The queries or the targets of a join: their type, their ids, and their names if they have any."""
 
     node_type: str
-    ids: NodeColumn
-    names: NodeColumn | None = None
+    ids: pa.Array
+    names: pa.Array | None = None
 
     @classmethod
     def of(cls, nodes: Nodes) -> Self:
@@ -194,13 +185,13 @@ class Joined:
     blocks: int
     resumed: int
     """Blocks that an earlier run had finished."""
-    sides: tuple[JoinSide, JoinSide] | None = field(default=None, repr=False, compare=False)
-    """The queries and the targets; None if no process holds them."""
+    sides: tuple[JoinSide, JoinSide] = field(repr=False, compare=False)
+    """The queries and the targets."""
 
     def to_table(self) -> pa.Table:
         """Read the result: query, rank, target, score, and query_name and target_name where there are names."""
         if self.path.suffix == ".csv":
-            types = {} if self.sides is None else {field.name: field.type for field in hit_schema(*self.sides)}
+            types = {field.name: field.type for field in hit_schema(*self.sides)}
             lines = pa.csv.ParseOptions(newlines_in_values=True)
             missing: Any = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
             return pa.csv.read_csv(self.path, None, lines, pa.csv.ConvertOptions(column_types=types, **missing))
@@ -221,8 +212,6 @@ class Joined:
             import torch
         except ModuleNotFoundError as error:
             raise MissingExtraError("PyTorch", "neupath[learn]") from error
-        if self.sides is None:
-            raise QueryError("this join's nodes are in files alone; join a loaded graph to number them")
         table = self.to_table()
         ends = [
             pc.index_in(table[column], value_set=side.ids)
@@ -374,8 +363,7 @@ def join(
     }  # fmt: skip
     with claim(target):
         open_job(job, description)
-        joined = finish_job(job, lambda missing, on_block: chosen.run(ready, job, missing, on_block), progress)
-    return replace(joined, sides=(job.sources, job.targets))
+        return finish_job(job, lambda missing, on_block: chosen.run(ready, job, missing, on_block), progress)
 
 
 def open_job(job: JoinJob, description: dict[str, object]) -> None:
@@ -422,7 +410,7 @@ def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], prog
             shutil.rmtree(job.parts, ignore_errors=True)
         raise
     remove_parts(job.parts)
-    return Joined(job.out, total, pairs, job.num_blocks, job.num_blocks - len(missing))
+    return Joined(job.out, total, pairs, job.num_blocks, job.num_blocks - len(missing), (job.sources, job.targets))
 
 
 def format_of(out: Path, format: str | None = None) -> Format:
@@ -627,7 +615,7 @@ def _writing(path: Path) -> Iterator[None]:
 MANIFEST = "join.json"
 _SHOWN = ("k", "min_score", "block")
 _WORDS = {
-    "scorer": "measure", "params": "meta-path or parameter", "learned": "model or way to multiply", "tables": "graph",
+    "scorer": "measure", "params": "meta-path or parameter", "learned": "model or way to multiply",
     "names": "set of names, as joins of earlier versions have none",
 }  # fmt: skip
 _WORK, _DISCARDED = "work-", "discarded-"
@@ -725,8 +713,6 @@ def _check_same(parts: Path, theirs: dict[str, Any], ours: dict[str, Any]) -> No
     if not names:
         return
     differences = [f"{name} ({theirs.get(name)})" if name in _SHOWN else _WORDS.get(name, name) for name in names]
-    if ("tables" in theirs) != ("tables" in ours):
-        differences = ["reader of the graph (‹ingest›)"]
     raise SourceError(
         f"{parts} holds blocks of another join, with another {listed(differences)}; finish that join, or remove the "
         f"folder"

@@ -1,7 +1,5 @@
 """HeteSim: the cosine of where random walks from both ends meet."""
 
-from functools import partial
-
 import numpy as np
 from scipy.sparse import csr_array
 
@@ -50,7 +48,7 @@ def _through_edges(matrix: Csr) -> tuple[Csr, Csr]:
     """Put a node on every edge: shapes (sources, edges) and (edges, targets), √w over the end's total weight."""
     coo = matrix.tocoo()
     edges = np.arange(coo.nnz)
-    row_sums, column_sums = (checked_sums(partial(matrix.sum, axis=axis)) for axis in (1, 0))
+    row_sums, column_sums = (checked_sums(matrix, axis) for axis in (1, 0))
     weights = np.sqrt(coo.data)
     to_edge = csr_array((weights / row_sums[coo.row], (coo.row, edges)), shape=(matrix.shape[0], coo.nnz))
     from_edge = csr_array((weights / column_sums[coo.col], (edges, coo.col)), shape=(coo.nnz, matrix.shape[1]))

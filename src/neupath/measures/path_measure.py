@@ -1,10 +1,9 @@
 """PathMeasure: the base class of measures over a meta-path, each a normalised product of sparse matrices."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from typing import ClassVar, NamedTuple, Self
 
@@ -65,19 +64,12 @@ class Leg:
         return Leg(self.step.reversed(), self.column_power, self.row_power)
 
     def matrix(self, hin: HIN) -> Csr:
-        weights = adjacency(hin, self.step)
-        return self.scale(weights, partial(weights.sum, axis=1), partial(weights.sum, axis=0))
-
-    def scale(self, weights: Csr, row_sums: Callable[[], Floats], column_sums: Callable[[], Floats]) -> Csr:
-        """Scale rows and columns of the step's weights; a sum of 0 stays 0, and rows stay sorted.
-
-        The sums are passed as functions, called only where needed: a block of rows does not know its column sums.
-        """
-        scaled = weights
+        """Return the step's weights with rows and columns scaled; a sum of 0 stays 0, and rows stay sorted."""
+        weights = scaled = adjacency(hin, self.step)
         if self.row_power:
-            scaled = csr_array(diags_array(_power(checked_sums(row_sums), self.row_power)) @ scaled)
+            scaled = csr_array(diags_array(_power(checked_sums(weights, axis=1), self.row_power)) @ scaled)
         if self.column_power:
-            scaled = csr_array(scaled @ diags_array(_power(checked_sums(column_sums), self.column_power)))
+            scaled = csr_array(scaled @ diags_array(_power(checked_sums(weights, axis=0), self.column_power)))
         return freeze(scaled) if self.is_scaled else weights
 
 
@@ -86,10 +78,10 @@ def reversed_legs(legs: Sequence[Leg]) -> list[Leg]:
     return [leg.reversed() for leg in reversed(legs)]
 
 
-def checked_sums(add_up: Callable[[], Floats]) -> Floats:
-    """Return the sums of weights that a function computes; raise if a float cannot hold one."""
+def checked_sums(weights: Csr, axis: int) -> Floats:
+    """Return the sums of a matrix's columns (axis 0) or rows (axis 1); raise if a float cannot hold one."""
     with np.errstate(over="ignore"):
-        sums = add_up()
+        sums: Floats = weights.sum(axis=axis)
     if not np.isfinite(sums).all():
         raise GraphError("the weights of a node add up to more than a float can hold; scale the weights down")
     return sums
