@@ -617,11 +617,17 @@ def _number_ids(columns: Sequence[pa.Array]) -> tuple[pa.Array, list[NDArray[np.
     """Return the distinct ids of some columns in order of appearance, and the number of each id in each column.
 
     Empty ids are numbered, too.
+
+    >>> _number_ids([pa.array([], pa.string()), pa.array(["b", "a", "b"])])[1][1].tolist()
+    [0, 1, 0]
     """
     same = len({column.type for column in columns}) == 1
     all_ids = pa.chunked_array(columns if same else [pc.cast(each, pa.string()) for each in columns])
-    chunks = all_ids.dictionary_encode().chunks
-    return chunks[-1].dictionary, [pc.fill_null(chunk.indices, 0).to_numpy(zero_copy_only=False) for chunk in chunks]
+    chunks = all_ids.dictionary_encode().chunks  # Arrow drops columns without rows
+    ids = chunks[-1].dictionary if chunks else pa.array([], all_ids.type)
+    filled = iter(chunks)
+    codes = [pc.fill_null(next(filled).indices, 0) if len(each) else pa.array([], pa.int32()) for each in columns]
+    return ids, [each.to_numpy(zero_copy_only=False) for each in codes]
 
 
 def _as_integers(ids: pa.Array, is_typed: bool) -> pa.Array:
