@@ -12,7 +12,7 @@ import pytest
 
 from neupath.cli import main
 from neupath.cli.program import Program
-from neupath.io.config import Config, read_config
+from neupath.io.graph_toml import Config, read_config
 from tests.command_line import Run
 
 ROOT = Path(__file__).parent.parent

@@ -9,10 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from neupath import load
-from neupath.graph.hin import digest
-from neupath.io import import_store
-from neupath.io.graph_toml import draft_of
+from neupath.io.draft import draft_of
 from neupath.io.recognition import find_tables
 from neupath.io.tables import stem
 from tests.io.corpus import SOURCES, tabular
@@ -60,17 +57,6 @@ def test_frames_are_read_as_the_files_are(tmp_path: Path) -> None:
             wrong[name] = problems(replace(sample, load=frames, refused=sample.refused and ""))
     assert len(wrong) > 20
     assert {name: lines for name, lines in wrong.items() if lines} == {}
-
-
-@pytest.mark.slow
-def test_imports_give_the_same_graphs(tmp_path: Path) -> None:
-    digests = {}
-    for name, sample in _written(tmp_path):
-        if sample.refused is None and sample.tables:
-            store = import_store(sample.load, tmp_path / name / "store", **sample.options)
-            digests[name] = digest(load(sample.load, **sample.options)), digest(load(store))
-    assert len(digests) > 30
-    assert [name for name, (read, imported) in digests.items() if read != imported] == []
 
 
 def _written(parent: Path) -> Iterator[tuple[str, Sample]]:

@@ -10,7 +10,7 @@ from scipy.io import savemat
 import neupath as npth
 from neupath import NeuPathError
 from neupath.graph.hin import digest
-from neupath.io.graph_toml import draft_of
+from neupath.io.draft import draft_of
 from tests.tables import FREEBASE, shape, write
 
 

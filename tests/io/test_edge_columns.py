@@ -16,7 +16,7 @@ from neupath import HIN, Edges, NeuPathError, Nodes, Relation, write_folder
 from neupath.cli import main
 from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.hin import digest
-from neupath.io.graph_toml import draft_of
+from neupath.io.draft import draft_of
 from tests.tables import write
 
 RATES = '[[edges]]\nname = "rates"\nfile = "user_movie.csv"\nsource = "user"\ntarget = "movie"\n'
@@ -147,7 +147,7 @@ def test_a_draft_of_graph_toml_keeps_the_attributes(tmp_path: Path) -> None:
     assert 'attributes = ["stars", "note"]' in draft.to_toml()
     assert attributes(npth.load(folder)) == {"stars": [4, 3], "note": ["x", "y"]}
     (uses,) = draft.columns().values()
-    assert uses[2].use == "attribute of user -user_movie-> movie"
+    assert uses[2][-1] == "attribute of user -user_movie-> movie"
 
 
 # ---- Sources -------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 
 import neupath as npth
 from neupath import HIN, NeuPathError, Relation
-from neupath.io.graph_toml import draft_of
+from neupath.io.draft import draft_of
 from tests.graphs import hins
 from tests.tables import BAD_FOLDERS, CAST, HOSTILE_TEXTS, MOVIES, shape, write
 

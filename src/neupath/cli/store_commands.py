@@ -27,7 +27,7 @@ from neupath.cli.terminal import (
 )
 from neupath.errors import QueryError
 from neupath.io import BUILT_IN, PUBLIC, fetch, import_store, public_dataset, write_folder
-from neupath.io.graph_toml import Draft, Question, check_draft, draft_of
+from neupath.io.draft import Draft, Question, check_draft, draft_of
 from neupath.store import check as check_store
 from neupath.store import open_store, read_update
 
@@ -257,9 +257,9 @@ def render_draft(draft: Draft) -> None:
         table = plain_table("column", "first values", "read as")
         for column in table.columns:
             column.overflow = "fold"
-        for each in columns:
-            values = ", ".join(value[:30] for value in each.values)
-            table.add_row(Text(printable(each.column)), Text(printable(values), style="dim"), Text(printable(each.use)))
+        for name, values, use in columns:
+            shown = ", ".join(value[:30] for value in values)
+            table.add_row(Text(printable(name)), Text(printable(shown), style="dim"), Text(printable(use)))
         stdout.print(titled(label, table, ""))
 
 

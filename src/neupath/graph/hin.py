@@ -974,7 +974,7 @@ def to_networkx(hin: HIN) -> "nx.MultiDiGraph[Any]":
             graph.add_nodes_from([((kind, node_id), values)])
     for relation in hin.schema.relations:
         sources, targets = hin.nodes[relation.source].ids.to_pylist(), hin.nodes[relation.target].ids.to_pylist()
-        edges = _single_edges(hin, relation)
+        edges = single_edges(hin, relation)
         _refuse_names(edges.attributes.column_names, ("relation", "directed"), f"'{relation}'", "NetworkX graph")
         parts = edges.sources.tolist(), edges.targets.tolist(), np.asarray(edges.weights).tolist()
         rows = edges.attributes.to_pylist() if edges.attributes.num_columns else [{}] * len(edges.sources)
@@ -995,7 +995,7 @@ def _refuse_names(attributes: Sequence[str], taken: Sequence[str], owner: str, w
             )
 
 
-def _single_edges(hin: HIN, relation: Relation) -> Edges:
+def single_edges(hin: HIN, relation: Relation) -> Edges:
     """Return the edges of a relation, those of an undirected one once; parallel ones apart if they have attributes."""
     if relation in hin.edge_tables:
         return hin.edge_tables[relation]

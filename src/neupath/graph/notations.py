@@ -370,7 +370,16 @@ def toml_key(name: str) -> str:
     >>> toml_key("price"), toml_key("page count")
     ('price', '"page count"')
     """
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else quoted(name)
+
+
+def quoted(text: str) -> str:
+    r"""Return a text in double quotes, as TOML, JSON and Python read it.
+
+    >>> print(quoted("a\tb"))
+    "a\tb"
+    """
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def are_perhaps_thousands(cells: Sequence[str]) -> bool:

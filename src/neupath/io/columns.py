@@ -647,3 +647,36 @@ def likely_weight(table: Table, columns: Iterable[str]) -> str | None:
         and table.has_numbers(column)
     ]
     return next(filter(is_measure, numbers), next(iter(numbers), None))
+
+
+# ---- Columns that name nodes of another type than their table ------------------------------------
+NAME_COLUMNS = ("name", "title", "label", "display_name", "full_name", "fullname", "primary_title", "primaryTitle")
+"""Usual names of the column of names."""
+KINDS = (
+    "type", "kind", "category", "class", "label", "status", "state", "gender", "sex", "language", "lang", "flag",
+    "description", "text", "comment", "note", "notes",
+)  # fmt: skip
+"""Columns that describe the first one rather than name other nodes."""
+
+
+def names_entities(table: Table, column: str) -> bool:
+    """Whether a column names entities that occur again, or lists of them."""
+    if entity(column) is None or column.lower() in KINDS or holds_fractions(table, column):
+        return False
+    return find_split(table, column) is not None or holds_categories(table, column)
+
+
+def may_end_edges(table: Table, column: str) -> bool:
+    """Whether a column may hold nodes of another type than its table, by its name or because values occur again."""
+    word = entity(column)
+    if word is None or is_measure(column):
+        return False
+    if is_key(column):
+        return not is_identifier(word) or not is_unique(table, column)
+    return names_entities(table, column) and not holds_measures(table, column)
+
+
+def type_in_column(table: Table, column: str) -> str:
+    """Return the type that a column is called after, in the singular where its cells are lists."""
+    word = entity(column) or column
+    return singular(word) if find_split(table, column) else word

@@ -8,27 +8,23 @@ it.
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from filecmp import cmp
 from fnmatch import fnmatch
 from hashlib import blake2b
-from itertools import chain
 from pathlib import Path
 from typing import cast
 
-import numpy as np
-import pyarrow as pa
-
-from neupath.errors import NeuPathError, SourceError, listed
+from neupath.errors import SourceError, listed
 from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
-from neupath.graph.notations import are_perhaps_thousands, toml_key
-from neupath.io.assemble import read_tables
+from neupath.graph.notations import are_perhaps_thousands, quoted, toml_key
 from neupath.io.columns import (
+    KINDS,
+    NAME_COLUMNS,
     Ends,
     are_alike,
     are_copies,
-    crosstab_columns,
     end_columns,
     end_entities,
     entity,
@@ -46,7 +42,6 @@ from neupath.io.columns import (
     is_key,
     is_measure,
     is_own_role,
-    is_plural,
     is_role,
     is_sampled_whole,
     is_unique,
@@ -54,18 +49,19 @@ from neupath.io.columns import (
     is_word,
     likely_weight,
     look_like_triples,
-    looks_like_matrix,
+    may_end_edges,
     name_words,
+    names_entities,
     names_no_end,
     singular,
     singulars,
     snake,
     split_words,
     table_words,
+    type_in_column,
 )
-from neupath.io.config import GRAPH_TOML, Config, PairConfig, TriplesConfig, parse_config, read_config, read_own_config
 from neupath.io.edge_columns import ChosenColumns, choose_columns, declared_in, node_kinds
-from neupath.io.export import quoted
+from neupath.io.graph_toml import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
 from neupath.io.plan import (
     LISTS,
     NULLS,
@@ -76,12 +72,15 @@ from neupath.io.plan import (
     Selection,
     TableSource,
     TripleTables,
-    empty_end,
-    empty_id,
     existing,
-    missing_ids,
-    repeated_id,
-    to_weights,
+)
+from neupath.io.proposals import (
+    UnrecognisedError,
+    no_relation,
+    propose_triples,
+    refuse_crosstabs,
+    refuse_repeated_ids,
+    with_proposal,
 )
 from neupath.io.tables import (
     TABLE_SUFFIXES,
@@ -177,8 +176,12 @@ def recognise(
     """Recognise triples, or one table of nodes and one of edges, or else one table per relation."""
     try:
         return _recognise_noted(given, settings, options, duplicates)
-    except _UnplannedError as error:
-        raise _with_plan(error, given, settings, duplicates) from None
+    except UnrecognisedError as error:
+
+        def read_as(tables: Tables, proposed: Config) -> TableSource:
+            return _recognise_noted(tables, proposed, options_of(proposed, duplicates), duplicates)
+
+        raise with_proposal(error, given, settings, read_as) from None
 
 
 def _recognise_noted(
@@ -186,7 +189,7 @@ def _recognise_noted(
 ) -> TableSource:
     source = _recognise(given, settings, options, duplicates)
     if isinstance(source, Plan):
-        source = _without_crosstabs(source, given, settings)
+        source = refuse_crosstabs(source, given, settings)
     tables = list({id(table): table for table in source.tables}.values())
     edges = [edge.selection for edge in source.edges] if isinstance(source, Plan) else source.edges
     notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables), *_note_weights(edges)]
@@ -264,7 +267,6 @@ def options_of(settings: Config, duplicates: Duplicates | None) -> ReadOptions:
 
 # ---- Node tables and relation tables -------------------------------------------------------------
 _ID_COLUMNS = ("id", "node_id", "identifier", "key")
-_NAME_COLUMNS = ("name", "title", "label", "display_name", "full_name", "fullname", "primary_title", "primaryTitle")
 _JOINING_WORDS = {"to", "vs", "2"}
 
 
@@ -339,7 +341,7 @@ def select_nodes(
 def usual_name(columns: Sequence[str], node_type: str) -> str | None:
     """Return the column that names the nodes of a type, by what it is called."""
     by_name = {column.lower(): column for column in reversed(columns)}
-    usual_names = (*_NAME_COLUMNS, f"{node_type}_name", f"{node_type}_title")
+    usual_names = (*NAME_COLUMNS, f"{node_type}_name", f"{node_type}_title")
     return next((by_name[usual.lower()] for usual in usual_names if usual.lower() in by_name), None)
 
 
@@ -743,7 +745,7 @@ def _other_keys(
             node = of_type.get(types.known(word) or "") if word is not None and is_id(column) else None
             if word is None or column in (*relation.columns, relation.weight):
                 continue
-            if node is None and is_id(column) and _is_end(table, column) and not is_unique(table, column):
+            if node is None and is_id(column) and may_end_edges(table, column) and not is_unique(table, column):
                 notes.append(
                     f"{table.label}: {column} was read as an attribute of {relation.name}, as no table holds its ids; "
                     f"another [[edges]] in graph.toml, which `neupath init` writes, can join it"
@@ -814,10 +816,11 @@ def _select_relations(given: Tables, settings: Config, options: ReadOptions, dup
             relations, left_out = [edge_list], []
             notes.append(f"{edge_list.table.label}: all nodes were read as one type, node")
     if not relations:
-        _refuse_repeated_ids(nodes)
-        raise _no_relation(given, nodes, [*left_out, *notes, *options.notes])
+        refuse_repeated_ids(nodes)
+        _note_partitions(given.all)  # raises if ids are in the names of folders
+        raise no_relation(given, nodes, [*left_out, *notes, *options.notes])
     _refuse_two_node_tables(nodes)
-    _refuse_repeated_ids(nodes)
+    refuse_repeated_ids(nodes)
     edges, unread = _take(relations, options, nodes)
     by_rule = [_note_rule(relation) for relation in relations if relation.by_rule]
     chosen = [given.find(entry.file) for entry in settings.nodes.values() if entry.attributes is not None]
@@ -994,7 +997,7 @@ def _as_named_pair(table: Table) -> RelationTable | None:
         plain = re.fullmatch(r"[^\W\d]{2,}", column) and snake(column) not in _EDGE_WORDS
         if not plain or is_key(column) or is_measure(column) or is_own_role(column) or holds_measures(table, column):
             return None
-        if column.lower() in (*_NAME_COLUMNS, *_KINDS) or not holds_categories(table, column):
+        if column.lower() in (*NAME_COLUMNS, *KINDS) or not holds_categories(table, column):
             return None
     if _share_ids(table, (first, second)) or find_split(table, first) or find_split(table, second):
         return None
@@ -1013,11 +1016,11 @@ def _as_wide(table: Table, options: ReadOptions, settings: Config, duplicates: D
     plain = all(re.fullmatch(r"[^\W\d]{2,}", column) for column in table.columns) and not set(words) & _EDGE_WORDS
     if not table.has_header or len(others) < 2 or source is None or not plain or find_ends(table) is not None:
         return None
-    if is_measure(first) or holds_measures(table, first) or first.lower() in (*_NAME_COLUMNS, *_KINDS):
+    if is_measure(first) or holds_measures(table, first) or first.lower() in (*NAME_COLUMNS, *KINDS):
         return None
     if any(map(is_key, table.columns)):
         return None
-    columns = [column for column in others if _is_entity(table, column)]
+    columns = [column for column in others if names_entities(table, column)]
     texts = [column for column in others if not (table.has_numbers(column) or holds_fractions(table, column))]
     if (
         len(columns) < 2
@@ -1028,7 +1031,7 @@ def _as_wide(table: Table, options: ReadOptions, settings: Config, duplicates: D
         return None
     relations = [
         RelationTable(
-            table, source, f"{source}_{_wide_type(table, column)}", _wide_type(table, column), (first, column),
+            table, source, f"{source}_{type_in_column(table, column)}", type_in_column(table, column), (first, column),
             split=find_split(table, column), optional=True, by_rule=True, attributes=(),
         )
         for column in columns
@@ -1047,38 +1050,6 @@ _EDGE_WORDS = {
     "relation", "predicate", "rel", "edge_type", "head", "tail", "subject", "object", "source", "target", "src", "dst",
     "from", "to", "start", "end", "head_type", "tail_type", "metaedge",
 }  # fmt: skip
-_KINDS = (
-    "type",
-    "kind",
-    "category",
-    "class",
-    "label",
-    "status",
-    "state",
-    "gender",
-    "sex",
-    "language",
-    "lang",
-    "flag",
-    "description",
-    "text",
-    "comment",
-    "note",
-    "notes",
-)
-"""Columns that describe the first one rather than name other nodes."""
-
-
-def _is_entity(table: Table, column: str) -> bool:
-    if entity(column) is None or column.lower() in _KINDS or holds_fractions(table, column):
-        return False
-    return find_split(table, column) is not None or holds_categories(table, column)
-
-
-def _wide_type(table: Table, column: str) -> str:
-    word = entity(column) or column
-    return singular(word) if find_split(table, column) else word
-
 
 # ---- One table of all nodes and one of all edges -------------------------------------------------
 _NODES = ("nodes", "node", "vertices", "entities")
@@ -1331,7 +1302,7 @@ def _refuse_half_neo4j(tables: Sequence[Table]) -> None:
 def _select_neo4j_nodes(table: Table, roles: dict[str, tuple[str, str]]) -> Selection:
     id_, space = roles["ID"]
     plain = {column.partition(":")[0].lower(): column for column in reversed(table.columns) if column[0] != ":"}
-    name = next((plain[word] for word in _NAME_COLUMNS if word in plain and plain[word] != id_), None)
+    name = next((plain[word] for word in NAME_COLUMNS if word in plain and plain[word] != id_), None)
     label = roles["LABEL"][0] if "LABEL" in roles else None
     others = [c for c in table.columns if c not in (id_, name, label) and not _NEO4J_IGNORED.search(c)]
     return Selection(table, existing(id=id_, type=label, name=name), others, spaces=existing(id=space or None))
@@ -1419,19 +1390,19 @@ def _select_triples(table: Table, triples: TriplesConfig) -> Selection:
         names, ends = table.columns[:3], _named_ends(table, triples)
     if len(names) != 3 or (len(table.columns) > 3 and not triples.columns and ends is None):
         count = len(table.columns)
-        raise _UnplannedError(
+        raise UnrecognisedError(
             f"{table.title} has {count} column{'s' * (count != 1)} ({listed(table.columns)}), "
             f"but triples have three: head, relation, tail; name them under [triples] in a graph.toml (‹config›)",
-            [_triples_toml(table)],
+            [propose_triples(table)],
         )
     weight = table.column(triples.weight, "weight") if triples.weight else weight_column(table, names)
     columns = existing(source=names[0], relation=names[1], target=names[2], weight=weight)
     if ends is not None and ends.types is not None:
         if not few_types(table, ends.types):
-            raise _UnplannedError(
+            raise UnrecognisedError(
                 f"{table.title} has too many different values in {ends.types[0]} and {ends.types[1]} to be types of "
                 f"nodes; name the columns under [triples] in a graph.toml (‹config›)",
-                [_triples_toml(table)],
+                [propose_triples(table)],
             )
         columns |= dict(zip(("source_type", "target_type"), ends.types, strict=True))
     if ends is not None and ends.names is not None:
@@ -1463,17 +1434,17 @@ def _named_ends(table: Table, triples: TriplesConfig) -> Ends | None:
 def _refuse_rivals(table: Table, ends: Ends) -> None:
     """Raise if a header names the type of one end only, or several pairs of ends."""
     if ends.half_typed is not None:
-        raise _UnplannedError(
+        raise UnrecognisedError(
             f"{table.title} has the types of one end in {ends.half_typed}, but none for the other (it has "
             f'{listed(table.columns)}); add them, or set type = "entity" and columns under [triples] in a graph.toml '
             f"(‹config›) to read all nodes as one type",
-            [_triples_toml(table)],
+            [propose_triples(table)],
         )
     if ends.rivals:
-        raise _UnplannedError(
+        raise UnrecognisedError(
             f"the edges of {table.title} could lead from {ends.ids[0]} to {ends.ids[1]}, or between "
             f"{' and '.join(ends.rivals[:2])}; say which in a graph.toml (‹config›)",
-            [_triples_toml(table)],
+            [propose_triples(table)],
         )
 
 
@@ -1504,403 +1475,6 @@ def _select_types(table: Table) -> Selection:
     if len(table.columns) < 2:
         raise SourceError(f"{table.title} has one column; a table of types has two: entity, type")
     return Selection(table, dict(zip(("id", "type", "name"), table.columns, strict=False)))
-
-
-# ---- What is refused, and the graph.toml that would read it --------------------------------------
-_TRIED_BYTES, _TRIED_ROWS = 1 << 25, 1 << 17
-"""Tables up to this size are read whole to try a graph.toml; of larger ones, so many first rows are."""
-_MOST_TRIED = 12
-
-
-class _UnplannedError(SourceError):
-    """A refusal, and texts of graph.toml that may read the tables, the likeliest first; none is tried yet."""
-
-    def __init__(self, message: str, plans: Iterable[str], lead: str = "") -> None:
-        super().__init__(message)
-        self.plans, self.lead = list(dict.fromkeys(plans)), lead
-
-
-def _with_plan(error: _UnplannedError, given: Tables, settings: Config, duplicates: Duplicates | None) -> SourceError:
-    """Return a refusal with the first graph.toml that reads the tables, or with the reason why none does."""
-    message, reasons = str(error.args[0]), []
-    for toml in error.plans[:_MOST_TRIED]:
-        try:
-            check_readable(_recognise_with(toml, given, settings, duplicates))
-        except NeuPathError as reason:
-            reasons.append(str(reason.args[0]).partition(", such as:\n")[0])
-            continue
-        return SourceError(f"{message}{error.lead}, such as:\n{toml}")
-    if not reasons:
-        return SourceError(message)
-    tried = f"{len(reasons)}, none of which reads the data" if reasons[1:] else "one, which does not read the data"
-    return SourceError(f"{message}; neupath tried {tried}: {reasons[0]}")
-
-
-def _recognise_with(toml: str, given: Tables, settings: Config, duplicates: Duplicates | None) -> TableSource:
-    """Recognise the tables with a graph.toml in addition to the settings that there are."""
-    plan, default = parse_config(toml), Config()
-    said = {
-        each.name: value
-        for each in fields(Config)
-        if (value := getattr(plan, each.name)) != getattr(default, each.name)
-    }
-    said |= {"nodes": {**settings.nodes, **plan.nodes}, "edges": [*settings.edges, *plan.edges]}
-    merged = replace(settings, **said)
-    tables = given
-    if given.in_files:  # they may be written otherwise: header = false
-        used = [each for each in given.all if not any(fnmatch(each.label, pattern) for pattern in plan.ignore)]
-        again = {each.label: TableFile(each.path, merged.dialect) for each in used if isinstance(each, TableFile)}
-        tables = replace(given, all=list(again.values()), find=lambda name: again.get(name) or given.find(name))
-    return _recognise_noted(tables, merged, options_of(merged, duplicates), duplicates)
-
-
-def check_readable(source: TableSource) -> None:
-    """Raise if tables cannot be read as a graph; of large files, only ids and weights of the first rows are checked."""
-    parts = {part for table in source.tables for part in table.parts}
-    if sum(part.stat().st_size * (8 if part.suffix == ".gz" else 1) for part in parts) <= _TRIED_BYTES:
-        read_tables(source)
-        return
-    if isinstance(source, Plan):
-        for node in source.nodes:
-            _check_first_rows(node.selection)
-        for edge in source.edges:
-            _check_first_rows(edge.selection, edge.relation)
-        return
-    for selection in [*([source.nodes] if source.nodes is not None else source.node_tables), *source.edges]:
-        _check_first_rows(selection)
-
-
-def _check_first_rows(selection: Selection, relation: Relation | None = None) -> None:
-    """Raise if an id among the first rows is empty, or that of a node repeated, or a weight is no number."""
-    plain = replace(selection, attributes=())
-    columns = _first_rows(plain)
-    for role in ("id", "source", "target"):
-        if role in columns and len(missing := missing_ids(columns[role])):
-            place = plain.place(int(missing[0]))
-            raise empty_id(place) if role == "id" else empty_end(place, getattr(relation, role, "node"))
-    if "id" in columns and not plain.spaces and (found := _find_repeated(columns["id"])) is not None:
-        raise repeated_id(plain.place(found), columns["id"][found].as_py())
-    to_weights(columns.get("weight"), plain.place)
-
-
-def _first_rows(selection: Selection) -> dict[str, pa.Array]:
-    batches, count = [], 0
-    for rows in selection.read_batches({}):
-        batches.append(pa.table(dict(rows.columns)))
-        count += len(rows)
-        if count >= _TRIED_ROWS:
-            break
-    whole = pa.concat_tables(batches, promote_options="permissive")
-    return {role: whole[role].combine_chunks() for role in whole.column_names}
-
-
-def _find_repeated(ids: pa.Array) -> int | None:
-    """Return the first row whose id another row above has, or None."""
-    codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    first = np.unique(codes, return_index=True)[1]
-    repeated = np.setdiff1d(np.arange(len(codes)), first)
-    return int(repeated[0]) if len(repeated) else None
-
-
-def _refuse_repeated_ids(nodes: Sequence[NodePlan]) -> None:
-    """Raise if the first rows of a table of nodes repeat an id, as where each row is a line of an order."""
-    for node in nodes:
-        selection = replace(node.selection, attributes=())
-        table, id_ = selection.table, selection.columns["id"]
-        if not isinstance(table, TableFile) or is_unique(table, id_):
-            continue
-        ids = _first_rows(selection)["id"]
-        row = _find_repeated(ids)
-        if row is not None and not len(missing_ids(ids)):
-            raise _UnplannedError(
-                str(repeated_id(table.place(row), ids[row].as_py()).args[0]), _plans_of_nodes(table, node)
-            )
-
-
-def _no_relation(given: Tables, nodes: Sequence[NodePlan], notes: Sequence[str]) -> SourceError:
-    """Return the error of tables among which no relation is recognised, with a graph.toml that reads the first."""
-    _note_partitions(given.all)
-    only_nodes = f"{listed(node.selection.table.label for node in nodes)} hold{'s' * (len(nodes) == 1)} nodes"
-    others = [table for table in given.all if not table.is_folder] or list(given.all)
-    linked = {table: columns for table in others if len(columns := _linked_columns(table, others)) > 1}
-    tables = [*linked, *([node.selection.table for node in nodes] or others)]
-    plans = [text for table, columns in linked.items() for text in _plans_of_rows(table, columns)]
-    plans += [text for table in tables for text in _plans(table, nodes)]
-    seen = "" if not tables else f" {_seen(tables[0])};"
-    if not given.in_files:
-        hint = _mapping_hint(tables[0]) if tables else ""
-        return SourceError(
-            f"no relation was recognised in {given.where}:{seen} {listed(notes, 3) or only_nodes}; give "
-            f"edges under the two types that they join, such as {hint}"
-        )
-    one = bool(tables) and given.where == tables[0].title
-    what = f"{given.where} is not recognised" if one else f"no file of {given.where} is a relation"
-    why = "" if one and not nodes else f" {listed(notes, 3) or only_nodes};"
-    possible = (
-        "it could hold the edges of a relation (two columns of ids), triples (head, relation, tail) or nodes; say which"
-        if one
-        else "give a file such as movie_actor.csv whose first two columns are ids, or name two columns of any file"
-    )
-    if tables and looks_like_matrix(tables[0]):
-        return SourceError(f"{what}:{seen} it {_LIKE_MATRIX}")
-    for table in tables:
-        title = _title_above(table)
-        if title:
-            return SourceError(
-                f"{what}: the first row of {table.label} has one cell, {title[:40]!r}, as a title has; remove the rows "
-                f"above the header"
-            )
-    message = f"{what}:{seen}{why} {possible} in graph.toml (‹config›)"
-    return _UnplannedError(message, plans, ", which `neupath init` writes")
-
-
-def _title_above(table: Table) -> str:
-    """Return the only cell in the first row of a table without a header, or an empty text if it has others."""
-    row = [table.sample[column][0] if table.sample[column] else "" for column in table.columns]
-    filled = [cell for cell in row if cell.strip()]
-    return filled[0] if not table.has_header and len(filled) == 1 and len(row) > 2 else ""
-
-
-def _linked_columns(table: Table, tables: Sequence[Table]) -> list[str]:
-    """Return the columns that are called like the first column of another table, as customer_id of orders may be."""
-    first = {snake(other.columns[0]) for other in tables if other is not table and other.has_header and other.columns}
-    return [column for column in table.columns if table.has_header and snake(column) in first]
-
-
-def _without_crosstabs(source: Plan, given: Tables, settings: Config) -> Plan:
-    """Raise if the header of a table of edges holds nodes; note the node tables whose header does."""
-    chosen = [(given.find(entry.file), entry.columns) for entry in settings.edges if entry.columns]
-    ids = {node.node_type: set(node.selection.table.sample[node.selection.columns["id"]]) for node in source.nodes}
-    every = set().union(*ids.values())
-    for edge in source.edges:
-        table, columns, relation = edge.selection.table, edge.selection.columns, edge.relation
-        ends = (columns["source"], columns["target"])
-        if edge.selection.split or edge.selection.optional or any(t is table and set(c) == {*ends} for t, c in chosen):
-            continue
-        if not table.has_header and looks_like_matrix(table):
-            raise SourceError(f"{table.title} {_LIKE_MATRIX}")
-        held = crosstab_columns(table, *ends, (relation.source, relation.target), every)
-        if held:
-            raise _crosstab(table, held, ends, relation)
-    notes = list(source.options.notes)
-    described = {given.find(entry.file) for entry in settings.nodes.values() if entry.attributes is not None}
-    for node in source.nodes:
-        table, names = node.selection.table, node.selection.attributes
-        other = next((t for t, own in ids.items() if t != node.node_type and len(own & {*names}) > 1), None)
-        if other is not None and table not in described and 2 * len(ids[other] & {*names}) >= len(names):
-            notes.append(
-                f"{table.label}: {listed(names, 4)} were read as attributes of {node.node_type}, and they are ids of "
-                f"{other}; a table with a row for each edge would join them, and attributes = [{quoted(names[0])}, …] "
-                f"under [nodes.{node.node_type}] in graph.toml says that they are meant so"
-            )
-    return replace(source, options=replace(source.options, notes=notes))
-
-
-_LIKE_MATRIX = (
-    "looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' stack does (see "
-    '"A matrix" in docs/your-data.md)'
-)
-
-
-def _crosstab(table: Table, held: Sequence[str], ends: tuple[str, str], relation: Relation) -> SourceError:
-    """Return the error of a table whose header holds nodes, with the line of pandas that writes a row for each edge."""
-    id_columns = [name for name in table.index if name] or [column for column in table.columns if column not in held]
-    target = table.header_holds if table.header_holds.isidentifier() else relation.target
-    target = target if target not in id_columns else f"{target}_id"
-    numbers = all(map(table.has_numbers, held))
-    cells = list(dict.fromkeys(cell for column in held for cell in table.sample[column] if cell))
-    rows = table.in_python or f"pandas.{'read_parquet' if table.typed else 'read_csv'}({quoted(table.label)})"
-    if not id_columns:
-        id_columns = [relation.source if relation.source != target else f"{relation.source}_id"]
-        rows = f"{rows}.rename_axis({quoted(id_columns[0])}).reset_index()"
-    first = quoted(id_columns[0]) if len(id_columns) == 1 else f"[{', '.join(map(quoted, id_columns))}]"
-    keep = '.query("weight > 0")' if numbers else ".dropna()"
-    weight = "weight" if numbers else "cell"
-    line = f"{rows}.melt({first}, var_name={quoted(target)}, value_name={quoted(weight)}){keep}"
-    used = f'load({{("{relation.source}", "{relation.target}"): {line}}})'
-    if not table.in_python:
-        out = quoted(f"{relation.source}_{relation.target}_edges.csv")
-        used = (
-            f"{line}.to_csv({out}, index=False), and in graph.toml under [[edges]] file = {out} and columns = "
-            f"[{quoted(id_columns[0])}, {quoted(target)}]"
-        )
-    return SourceError(
-        f"{table.title} looks like a pivot table: its header holds nodes ({listed(held, 4)}), and the cells below them "
-        f"({listed(cells, 4)}) would be read as {relation.target} ids; write a row for each edge, with {used}; if "
-        f"{ends[0]} and {ends[1]} do hold ids, say so with columns = [{quoted(ends[0])}, {quoted(ends[1])}]"
-    )
-
-
-def _seen(table: Table) -> str:
-    """Describe what is seen of a table: its columns and a row."""
-    row = [table.sample[column][0] if table.sample[column] else "" for column in table.columns]
-    first = f", first row: {listed((cell[:40] for cell in row), 8)}" if any(row) else ", no rows"
-    header = "" if table.has_header else "no header, "
-    count = f"{len(table.columns)} column{'s' * (len(table.columns) != 1)}"
-    return f"{table.label} has {count} ({header}{listed(table.columns, 8)}{first})"
-
-
-_OTHER_IDS = ("email", "e_mail", "mail", "code", "username", "login", "slug", "url")
-"""Columns that identify nodes, besides those that are called ids."""
-
-
-def _plans(table: Table, nodes: Sequence[NodePlan]) -> list[str]:
-    """Return texts of graph.toml that may read a table as one relation or several, the likeliest first."""
-    if not isinstance(table, TableFile) or len(table.columns) < 2:
-        return []
-    own = next((node for node in nodes if node.selection.table is table), None)
-    if own is not None:
-        return _plans_of_nodes(table, own)
-    columns = end_columns(table) if table.has_header else _likely_ends(table)
-    if columns is None:
-        return _plans_of_rows(table)
-    source, target = _end_types(table, columns)
-    lines = _header_lines(table)
-    first, *others = table.columns
-    described = [column for column in others if _is_entity(table, column)]
-    keys = [column for column in table.columns if table.has_header and is_key(column) and _is_end(table, column)]
-    if len(keys) > 2 and columns[0] == keys[0]:
-        plan = [*lines, *_relations_lines(table, source, keys[0], keys[1:])]
-    elif table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
-        source = singular(stem(Path(table.label))) if first.lower() in _NAME_COLUMNS else source
-        plan = [*lines, *_relations_lines(table, source, first, described)]
-    else:
-        plan = [*lines, *_edge_lines(table, source, columns, target), *_weight_comment(table, columns)]
-    return ["\n".join(plan), *_plans_of_rows(table)]
-
-
-def _plans_of_nodes(table: Table, node: NodePlan) -> list[str]:
-    """Return texts of graph.toml that may read a table of nodes, whose ids may be repeated."""
-    if not isinstance(table, TableFile):
-        return []
-    lines, id_ = _header_lines(table), node.selection.columns["id"]
-    others = [column for column in table.columns if column not in node.selection.columns.values()]
-    if is_unique(table, id_):
-        texts = [column for column in others if not table.has_numbers(column)] or others
-        described = sorted(texts, key=lambda column: not _is_entity(table, column))[:1]
-        plan = [*lines, *_node_lines(table, node.node_type), *_relations_lines(table, node.node_type, id_, described)]
-        return ["\n".join(plan)] if described else []
-    entities = [column for column in others if _is_end(table, column)]
-    plans = []
-    for column in others:
-        if (is_key(column) or snake(column) in _OTHER_IDS) and all(table.sample[column]) and is_unique(table, column):
-            ends = [each for each in entities if each != column and not is_id(each)]
-            plan = [*_node_lines(table, node.node_type, column), *_relations_lines(table, node.node_type, column, ends)]
-            plans.append("\n".join([*lines, *plan]))
-    plans += _plans_of_rows(table, entities)
-    if entities:
-        plans.append("\n".join([*lines, *_relations_lines(table, node.node_type, id_, entities)]))
-    return plans
-
-
-def _plans_of_rows(table: Table, entities: Sequence[str] | None = None) -> list[str]:
-    """Return a graph.toml for each column without empty cells: its values are joined to the other entities of a row."""
-    lines = _header_lines(table)
-    ends = [column for column in table.columns if _is_end(table, column)] if entities is None else entities
-    ends = list(table.columns[:2]) if entities is None and len(ends) < 2 else ends
-    whole = [column for column in ends if all(table.sample[column])]
-    plans = []
-    for first in whole:
-        others = [column for column in ends if column != first]
-        if others:
-            source = _end_types(table, (first, others[0]))[0]
-            comment = _weight_comment(table, (first, *others)) if len(others) == 1 else []
-            plans.append("\n".join([*lines, *_relations_lines(table, source, first, others), *comment]))
-    return plans
-
-
-def _is_end(table: Table, column: str) -> bool:
-    """Whether a column may hold nodes of another type than its table, by its name or because values occur again."""
-    word = entity(column)
-    if word is None or is_measure(column):
-        return False
-    if is_key(column):
-        return not is_identifier(word) or not is_unique(table, column)
-    return _is_entity(table, column) and not holds_measures(table, column)
-
-
-def _likely_ends(table: Table) -> tuple[str, str]:
-    """Return the first two columns without fractions, dates, and other names of the first; the table has no header."""
-    ids = [column for column in table.columns if not (holds_fractions(table, column) or _holds_dates(table, column))]
-    first, *others = ids or table.columns
-    for column in others:
-        kinds = [len(set(cells)) for cells in (table.sample[first], table.sample[column])]
-        pairs = set(zip(table.sample[first], table.sample[column], strict=True))
-        if not len(table.sample[first]) > len(pairs) == kinds[0] == kinds[1]:
-            return first, column
-    return table.columns[0], table.columns[1]
-
-
-def _holds_dates(table: Table, column: str) -> bool:
-    return holds_measures(table, column) and not table.has_numbers(column)
-
-
-def _end_types(table: Table, columns: tuple[str, str]) -> tuple[str, str]:
-    """Return the types that two columns hold, as they or the name of their table say: user and movie of user_movie."""
-    source, target = end_entities(table, columns) if table.has_header else (None, None)
-    if source is None and target is None:
-        words = table_words(table)
-        plural = [word for word in words if is_plural(word)]
-        first, *_, last = plural if len(plural) == 2 else words if len(words) > 1 else ("graph", "graph")
-        if not (names_no_end(first) or names_no_end(last)):
-            source, target = singular(first), singular(last)
-    return source or "node", target or "node"
-
-
-def _header_lines(table: Table) -> list[str]:
-    """Return the line of graph.toml on the header; with it, comments above the table would be rows."""
-    return [] if table.has_header or table.comments else ["header = false"]
-
-
-def _node_lines(table: Table, node_type: str, id_: str | None = None) -> list[str]:
-    own = [f"[nodes.{quoted(node_type)}]", f"file = {quoted(table.label)}"]
-    return own if id_ is None else [*own, f"id = {quoted(id_)}"]
-
-
-def _relations_lines(table: Table, source: str, first: str, others: Sequence[str]) -> list[str]:
-    """Return the lines of graph.toml that read each of some columns as a relation from the first."""
-    lines = [_edge_lines(table, source, (first, column), _wide_type(table, column)) for column in others]
-    return list(chain.from_iterable(lines))
-
-
-def _edge_lines(table: Table, source: str, columns: tuple[str, str], target: str) -> list[str]:
-    """Return the lines of graph.toml that read two columns as a relation, with lists and empty cells if there are."""
-    split = find_split(table, columns[1]) if _wide_type(table, columns[1]) == target else None
-    return [
-        "[[edges]]",
-        f"name = {quoted(f'{source}_{target}' if source != target else 'edge')}",
-        f"file = {quoted(table.label)}",
-        f"source = {quoted(source)}",
-        f"target = {quoted(target)}",
-        f"columns = [{quoted(columns[0])}, {quoted(columns[1])}]",
-        *([f"split = {quoted(split)}"] if split else []),
-        *([] if all(table.sample[columns[1]]) else ["optional = true"]),
-    ]
-
-
-def _weight_comment(table: Table, columns: Sequence[str]) -> list[str]:
-    weight = likely_weight(table, [column for column in table.columns if column not in columns])
-    return [f"# weight = {quoted(weight)}"] if weight else []
-
-
-def _triples_toml(table: Table) -> str:
-    """Return a graph.toml that reads three columns of a table as triples."""
-    ends = find_ends(table)
-    columns = list(table.columns[:3])
-    if ends is not None:
-        others = [column for column in table.columns if column not in ends.ids]
-        columns = [ends.ids[0], ends.relation or (others or table.columns)[0], ends.ids[1]]
-    lines = _header_lines(table)
-    lines += ["[triples]", f"files = [{quoted(table.label)}]", f"columns = [{', '.join(map(quoted, columns))}]"]
-    return "\n".join([*lines, 'type = "entity"'])
-
-
-def _mapping_hint(table: Table) -> str:
-    columns = end_columns(table) or (*table.columns, "item", "item")[:2]
-    source, target = (entity(column) or word for column, word in zip(columns, ("user", "item"), strict=True))
-    if columns[0].lower() in _NAME_COLUMNS:  # names of nodes of the type that the table is given under
-        source = table.label if table.label.isidentifier() else "item"
-    return f'load({{("{source}", "{target}"): table[["{columns[0]}", "{columns[1]}"]]}})'
 
 
 # ---- Tables that are given twice -----------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Write a graph as a folder of Parquet tables with a graph.toml, which `load` reads back as the same graph."""
 
-import json
 import re
+from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ import pyarrow.parquet
 from neupath._runtime.files import whole_folder
 from neupath.errors import WriteError
 from neupath.graph.edge_attributes import edge_kinds, kept_type
-from neupath.graph.hin import HIN, Edges
+from neupath.graph.hin import HIN, single_edges
 from neupath.graph.metapath import Relation
+from neupath.io.graph_toml import GRAPH_TOML, Config, EdgesConfig, NodesConfig, toml_sections
 
 
 def write_folder(hin: HIN, folder: str | Path) -> Path:
@@ -42,82 +44,46 @@ def write_folder(hin: HIN, folder: str | Path) -> Path:
 
 def write_tables(hin: HIN, folder: Path) -> None:
     """Write the tables and the graph.toml of a graph into an existing folder."""
-    toml = []
-    if hin.schema.abbreviations:
-        toml += ["[abbreviations]", *(f"{quoted(k)} = {quoted(v)}" for k, v in hin.schema.abbreviations.items()), ""]
-    for number, (node_type, nodes) in enumerate(hin.nodes.items()):
+    nodes, edges = {}, []
+    for number, (node_type, own) in enumerate(hin.nodes.items()):
         file = f"nodes-{number:02d}-{_safe(node_type)}.parquet"
-        others = nodes.attributes.column_names
-        id_column, name_column = _free("id", others), _free("name", others)
-        columns = {id_column: nodes.ids} | ({} if nodes.names is None else {name_column: nodes.names})
-        columns |= {name: nodes.attributes[name] for name in others}
-        pa.parquet.write_table(pa.table(columns), folder / file)
-        toml += [f"[nodes.{quoted(node_type)}]", f'file = "{file}"', f'id = "{id_column}"']
-        toml.append(f'name = "{name_column if nodes.names is not None else ""}"')
-        toml.append(f"attributes = [{', '.join(map(quoted, others))}]")
-        texts = [name for name in others if pa.types.is_string(nodes.attributes[name].type)]  # also 2020-01-31
-        if texts:
-            types = ", ".join(f'{quoted(name)} = "text"' for name in texts)
-            toml.append(f"attribute_types = {{{types}}}")
-        toml.append("")
+        others = own.attributes.column_names
+        id_, name = _free("id", others), _free("name", others)
+        columns = {id_: own.ids} | ({} if own.names is None else {name: own.names})
+        pa.parquet.write_table(pa.table(columns | {each: own.attributes[each] for each in others}), folder / file)
+        texts = [each for each in others if pa.types.is_string(own.attributes[each].type)]  # also 2020-01-31
+        nodes[node_type] = NodesConfig(file, id_, name if name in columns else "", others, dict.fromkeys(texts, "text"))
     for number, relation in enumerate(hin.schema.relations):
         file = f"edges-{number:02d}-{_safe(relation.name)}.parquet"
-        pa.parquet.write_table(_edge_table(hin, relation), folder / file)
+        table = _edge_table(hin, relation)
+        pa.parquet.write_table(table, folder / file)
         kinds = edge_kinds(hin.edge_tables, relation)
-        source, target, weight = (_free(name, list(kinds)) for name in ("source", "target", "weight"))
-        toml += [
-            "[[edges]]",
-            f"name = {quoted(relation.name)}",
-            f'file = "{file}"',
-            f"source = {quoted(relation.source)}",
-            f"target = {quoted(relation.target)}",
-            f'columns = ["{source}", "{target}"]',
-            f"undirected = {str(not relation.directed).lower()}",
-        ]
-        if kinds:
-            types = ", ".join(f"{quoted(name)} = {quoted(kind)}" for name, kind in kinds.items())
-            toml.append(f'weight = "{weight}"')
-            toml += [f"attributes = [{', '.join(map(quoted, kinds))}]", f"attribute_types = {{{types}}}"]
-        toml.append("")
-    (folder / "graph.toml").write_text("\n".join(toml), encoding="utf-8")
+        weight = table.column_names[2] if kinds else None
+        entry = EdgesConfig(relation.name, file, relation.source, relation.target, table.column_names[:2], weight)
+        entry = replace(entry, undirected=not relation.directed, attributes=list(kinds) or None, attribute_types=kinds)
+        edges.append(entry)
+    config = Config(abbreviations=hin.schema.abbreviations, nodes=nodes, edges=edges)
+    (folder / GRAPH_TOML).write_text("\n\n".join(toml_sections(config)) + "\n", encoding="utf-8")
 
 
 def _edge_table(hin: HIN, relation: Relation) -> pa.Table:
-    if relation in hin.edge_tables:
-        return _single_edges(hin, hin.edge_tables[relation])
-    matrix = hin.matrices[relation].tocoo()
-    entries = np.arange(matrix.nnz) if relation.directed else np.flatnonzero(matrix.row <= matrix.col)
+    """Return the ends of the edges of a relation, their weights if one is not 1 or there are attributes, and these."""
+    edges = single_edges(hin, relation)
+    attributes = {name: edges.attributes[name] for name in edges.attributes.column_names}
+    for name, values in attributes.items():
+        if kept_type(values.type) is None:
+            raise WriteError(f"the attribute {name!r} of '{relation}' holds {values.type} values; leave it out")
     columns = {
-        "source": hin.nodes[relation.source].ids.take(pa.array(matrix.row[entries])),
-        "target": hin.nodes[relation.target].ids.take(pa.array(matrix.col[entries])),
+        _free("source", attributes): hin.nodes[relation.source].ids.take(pa.array(edges.sources)),
+        _free("target", attributes): hin.nodes[relation.target].ids.take(pa.array(edges.targets)),
     }
-    if np.any(matrix.data != 1):
-        columns["weight"] = pa.array(matrix.data[entries])
-    return pa.table(columns)
+    if attributes or np.any(edges.weights != 1):
+        columns[_free("weight", attributes)] = pa.array(edges.weights, pa.float64())
+    return pa.table(columns | attributes)
 
 
-def _single_edges(hin: HIN, edges: Edges) -> pa.Table:
-    """Return the edges of a relation with their attributes, parallel ones apart."""
-    names = edges.attributes.column_names
-    for name in names:
-        if kept_type(edges.attributes[name].type) is None:
-            kind = edges.attributes[name].type
-            raise WriteError(f"the attribute {name!r} of '{edges.relation}' holds {kind} values; leave it out")
-    columns = {
-        _free("source", names): hin.nodes[edges.relation.source].ids.take(pa.array(edges.sources)),
-        _free("target", names): hin.nodes[edges.relation.target].ids.take(pa.array(edges.targets)),
-        _free("weight", names): pa.array(edges.weights, pa.float64()),
-    }
-    return pa.table(columns | {name: edges.attributes[name] for name in names})
-
-
-def _free(name: str, taken: list[str]) -> str:
+def _free(name: str, taken: Collection[str]) -> str:
     return name if name not in taken else _free(f"{name}_", taken)
-
-
-def quoted(text: str) -> str:
-    """Return a text as TOML writes it."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _safe(text: str) -> str:

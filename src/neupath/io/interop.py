@@ -21,9 +21,9 @@ from neupath.graph.nodes import Nodes
 from neupath.io.assemble import read_tables
 from neupath.io.assembly import RawAttributes, distinct_ids
 from neupath.io.columns import find_ends
-from neupath.io.config import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options
 from neupath.io.detection import Tables, options_of, recognise
 from neupath.io.edge_columns import undeclared_attributes
+from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options
 from neupath.io.plan import Selection, TripleTables
 from neupath.io.tables import ArrowTable, Table
 from neupath.io.text_files import file_errors, open_raw, refuse_special

@@ -14,7 +14,6 @@ from neupath._runtime.progress import Progress
 from neupath.errors import NeuPathError, SourceError, did_you_mean, first_line, listed
 from neupath.graph.hin import HIN, Duplicates
 from neupath.io.assemble import read_tables
-from neupath.io.config import Config, read_config
 from neupath.io.datasets import PUBLIC, fetched_folder
 from neupath.io.detection import (
     is_table_file,
@@ -33,6 +32,7 @@ from neupath.io.formats.json_values import JSON_SUFFIXES, json_files
 from neupath.io.formats.matlab import read_mat
 from neupath.io.formats.rdf import read_rdf
 from neupath.io.formats.rdf_statements import RDF_SUFFIXES, rdf_files
+from neupath.io.graph_toml import Config, read_config
 from neupath.io.interop import (
     GRAPH_SUFFIXES,
     from_networkx,

@@ -20,13 +20,12 @@ from neupath._runtime.progress import Progress
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import Duplicates
 from neupath.graph.metapath import Relation
-from neupath.graph.notations import toml_key
+from neupath.graph.notations import quoted, toml_key
 from neupath.io.columns import are_alike, entity, is_own_role, singular, singulars, split_words
-from neupath.io.config import Config, NodesConfig
 from neupath.io.detection import options_of, usual_name
 from neupath.io.edge_columns import checked_kind, choose_columns
-from neupath.io.export import quoted
 from neupath.io.formats.database_drivers import Database, DatabaseTable, ForeignKey, as_spelled, open_database
+from neupath.io.graph_toml import Config, NodesConfig
 from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, clean_ids, existing, unknown_end
 from neupath.io.tables import ArrowTable
 

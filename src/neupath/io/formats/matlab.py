@@ -11,8 +11,8 @@ from neupath.errors import SourceError, listed
 from neupath.graph.hin import HIN, Duplicates, Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from neupath.io.config import Config
 from neupath.io.formats.mat_content import ACM_KEYS, KEY, MatContent, ReadingLimitError
+from neupath.io.graph_toml import Config
 from neupath.io.text_files import file_errors, refuse_special
 
 ACM_TYPES = {"P": "paper", "A": "author", "C": "conference", "F": "affiliation"}

@@ -1,0 +1,411 @@
+"""What no rule recognises: the refusal, and the graph.toml that would read it, tried before it is shown."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from neupath.errors import GraphError, NeuPathError, SourceError, listed
+from neupath.graph.metapath import Relation
+from neupath.graph.notations import quoted
+from neupath.io.assemble import plan_of, read_tables
+from neupath.io.columns import (
+    NAME_COLUMNS,
+    crosstab_columns,
+    end_columns,
+    end_entities,
+    entity,
+    find_ends,
+    find_split,
+    holds_fractions,
+    holds_measures,
+    is_id,
+    is_key,
+    is_plural,
+    is_unique,
+    likely_weight,
+    looks_like_matrix,
+    may_end_edges,
+    names_entities,
+    names_no_end,
+    singular,
+    snake,
+    table_words,
+    type_in_column,
+)
+from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, first_row, toml_sections
+from neupath.io.plan import (
+    NodePlan,
+    Plan,
+    Selection,
+    TableSource,
+    empty_end,
+    empty_id,
+    missing_ids,
+    repeated_id,
+    to_weights,
+)
+from neupath.io.tables import Table, TableFile, stem
+
+if TYPE_CHECKING:
+    from neupath.io.detection import Tables
+
+_TRIED_BYTES, _TRIED_ROWS = 1 << 25, 1 << 17
+"""Tables up to this size are read whole to try a graph.toml; of larger ones, so many first rows are."""
+_MOST_TRIED = 12
+
+
+class UnrecognisedError(SourceError):
+    """A refusal, and graph.tomls that may read the tables, the likeliest first; none is tried yet."""
+
+    def __init__(self, message: str, proposals: Iterable[Config], lead: str = "") -> None:
+        super().__init__(message)
+        self.proposals, self.lead = list(proposals), lead
+
+
+# ---- Trying a graph.toml -------------------------------------------------------------------------
+def with_proposal(
+    error: UnrecognisedError,
+    given: "Tables",
+    settings: Config,
+    recognise: Callable[["Tables", Config], TableSource],
+) -> SourceError:
+    """Return a refusal with the first graph.toml that reads the tables, or with the reason why none does."""
+    message, reasons = str(error.args[0]), []
+    distinct = [each for n, each in enumerate(error.proposals) if each not in error.proposals[:n]]
+    for proposal in distinct[:_MOST_TRIED]:
+        merged = replace(
+            settings,
+            header=settings.header if proposal.header is None else proposal.header,
+            nodes={**settings.nodes, **proposal.nodes},
+            edges=[*settings.edges, *proposal.edges],
+            triples=proposal.triples or settings.triples,
+        )
+        try:
+            check_readable(recognise(_with_dialect(given, merged), merged))
+        except NeuPathError as reason:
+            reasons.append(str(reason.args[0]).partition(", such as:\n")[0])
+            continue
+        return SourceError(f"{message}{error.lead}, such as:\n{_text_of(proposal, given)}")
+    if not reasons:
+        return SourceError(message)
+    tried = f"{len(reasons)}, none of which reads the data" if reasons[1:] else "one, which does not read the data"
+    return SourceError(f"{message}; neupath tried {tried}: {reasons[0]}")
+
+
+def _with_dialect(given: "Tables", config: Config) -> "Tables":
+    """Return the tables as a graph.toml says that they are written, with or without a header."""
+    if not given.in_files:
+        return given
+    again = {each.label: TableFile(each.path, config.dialect) for each in given.all if isinstance(each, TableFile)}
+    return replace(given, all=list(again.values()), find=lambda name: again.get(name) or given.find(name))
+
+
+def _text_of(proposal: Config, given: "Tables") -> str:
+    """Return the text of a graph.toml, with a comment on the likely weight of a lone relation."""
+    lines = toml_sections(proposal)
+    if len(proposal.edges) == 1 and not proposal.nodes:
+        table, ends = given.find(proposal.edges[0].file), proposal.edges[0].columns or ()
+        weight = likely_weight(table, [column for column in table.columns if column not in ends])
+        lines += [f"# weight = {quoted(weight)}"] if weight else []
+    return "\n".join(lines)
+
+
+def check_readable(source: TableSource) -> None:
+    """Raise if tables cannot be read as a graph; of large files, only ids and weights of the first rows are checked."""
+    parts = {part for table in source.tables for part in table.parts}
+    if sum(part.stat().st_size * (8 if part.suffix == ".gz" else 1) for part in parts) <= _TRIED_BYTES:
+        read_tables(source)
+        return
+    for selection in plan_of(source).selections:
+        _check_first_rows(replace(selection, attributes=()))
+
+
+def _check_first_rows(selection: Selection) -> None:
+    """Raise if an id among the first rows is empty, or that of a node repeated, or a weight is no number."""
+    columns = _first_rows(selection)
+    for role in ("id", "source", "target"):
+        if role in columns and len(missing := missing_ids(columns[role])):
+            place = selection.place(int(missing[0]))
+            raise empty_id(place) if role == "id" else empty_end(place, role)
+    if "id" in columns and not selection.spaces and (error := _find_repeated(selection, columns["id"])) is not None:
+        raise error
+    to_weights(columns.get("weight"), selection.place)
+
+
+def _first_rows(selection: Selection) -> dict[str, pa.Array]:
+    batches, count = [], 0
+    for rows in selection.read_batches({}):
+        batches.append(pa.table(dict(rows.columns)))
+        count += len(rows)
+        if count >= _TRIED_ROWS:
+            break
+    whole = pa.concat_tables(batches, promote_options="permissive")
+    return {role: whole[role].combine_chunks() for role in whole.column_names}
+
+
+def _find_repeated(nodes: Selection, ids: pa.Array) -> GraphError | None:
+    """Return the error of the first row whose id another row above has, or None."""
+    codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    repeated = np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])
+    return repeated_id(nodes.place(int(repeated[0])), ids[int(repeated[0])].as_py()) if len(repeated) else None
+
+
+# ---- Refusals ------------------------------------------------------------------------------------
+def refuse_repeated_ids(nodes: Sequence[NodePlan]) -> None:
+    """Raise if the first rows of a table of nodes repeat an id, as where each row is a line of an order."""
+    for node in nodes:
+        selection, table = replace(node.selection, attributes=()), node.selection.table
+        if isinstance(table, TableFile) and not is_unique(table, selection.columns["id"]):
+            ids = _first_rows(selection)["id"]
+            error = _find_repeated(selection, ids)
+            if error is not None and not len(missing_ids(ids)):
+                raise UnrecognisedError(str(error.args[0]), _propose_for_nodes(table, node))
+
+
+def no_relation(given: "Tables", nodes: Sequence[NodePlan], notes: Sequence[str]) -> SourceError:
+    """Return the error of tables among which no relation is recognised, with a graph.toml that reads the first."""
+    labels = [node.selection.table.label for node in nodes]
+    reason = listed(notes, 3) or f"{listed(labels)} hold{'s' * (len(nodes) == 1)} nodes"
+    others = [table for table in given.all if not table.is_folder] or list(given.all)
+    joining = [table for table in others if len(_linked_columns(table, others)) > 1]
+    tables = [*joining, *([node.selection.table for node in nodes] or others)]
+    seen = f" {_describe(tables[0])};" if tables else ""
+    if not given.in_files:
+        hint = _mapping_hint(tables[0]) if tables else ""
+        return SourceError(
+            f"no relation was recognised in {given.where}:{seen} {reason}; give "
+            f"edges under the two types that they join, such as {hint}"
+        )
+    one = bool(tables) and given.where == tables[0].title
+    what = f"{given.where} is not recognised" if one else f"no file of {given.where} is a relation"
+    if tables and looks_like_matrix(tables[0]):
+        return SourceError(f"{what}:{seen} it {_LIKE_MATRIX}")
+    for table in tables:
+        cells = [cell for cell in first_row(table) if cell.strip()]
+        if not table.has_header and len(cells) == 1 and len(table.columns) > 2:
+            return SourceError(
+                f"{what}: the first row of {table.label} has one cell, {cells[0][:40]!r}, as a title has; remove the "
+                f"rows above the header"
+            )
+    why = "" if one and not nodes else f" {reason};"
+    possible = (
+        "it could hold the edges of a relation (two columns of ids), triples (head, relation, tail) or nodes; say which"
+        if one
+        else "give a file such as movie_actor.csv whose first two columns are ids, or name two columns of any file"
+    )
+    proposals = [each for table in joining for each in _propose_rows(table, _linked_columns(table, others))]
+    proposals += [each for table in tables for each in _propose(table, nodes)]
+    message = f"{what}:{seen}{why} {possible} in graph.toml (‹config›)"
+    return UnrecognisedError(message, proposals, ", which `neupath init` writes")
+
+
+def _linked_columns(table: Table, tables: Sequence[Table]) -> list[str]:
+    """Return the columns that are called like the first column of another table, as customer_id of orders may be."""
+    first = {snake(other.columns[0]) for other in tables if other is not table and other.has_header and other.columns}
+    return [column for column in table.columns if table.has_header and snake(column) in first]
+
+
+def _describe(table: Table) -> str:
+    """Return the columns and the first row of a table in words."""
+    row = first_row(table)
+    first = f", first row: {listed((cell[:40] for cell in row), 8)}" if any(row) else ", no rows"
+    header = "" if table.has_header else "no header, "
+    count = f"{len(table.columns)} column{'s' * (len(table.columns) != 1)}"
+    return f"{table.label} has {count} ({header}{listed(table.columns, 8)}{first})"
+
+
+def _mapping_hint(table: Table) -> str:
+    """Return the call of `load` that reads two columns of a data frame as edges."""
+    columns = end_columns(table) or (*table.columns, "item", "item")[:2]
+    source, target = (entity(column) or word for column, word in zip(columns, ("user", "item"), strict=True))
+    if columns[0].lower() in NAME_COLUMNS:  # names of nodes of the type that the table is given under
+        source = table.label if table.label.isidentifier() else "item"
+    return f'load({{("{source}", "{target}"): table[["{columns[0]}", "{columns[1]}"]]}})'
+
+
+# ---- What may read a table -----------------------------------------------------------------------
+_OTHER_IDS = ("email", "e_mail", "mail", "code", "username", "login", "slug", "url")
+"""Columns that identify nodes, besides those that are called ids."""
+
+
+def _propose(table: Table, nodes: Sequence[NodePlan]) -> Iterator[Config]:
+    """Yield graph.tomls that may read a table as one relation or several, the likeliest first."""
+    own = next((node for node in nodes if node.selection.table is table), None)
+    if own is not None:
+        yield from _propose_for_nodes(table, own)
+    elif isinstance(table, TableFile) and len(table.columns) > 1:
+        columns = end_columns(table) if table.has_header else _likely_ends(table)
+        if columns is not None:
+            yield _propose_relations(table, columns)
+        entities = [column for column in table.columns if may_end_edges(table, column)]
+        yield from _propose_rows(table, entities if len(entities) > 1 else table.columns[:2])
+
+
+def _propose_relations(table: Table, columns: tuple[str, str]) -> Config:
+    """Return a graph.toml that joins all keys of a table, or all that its first column has, or else two columns."""
+    (source, target), (first, *others) = _end_types(table, columns), table.columns
+    described = [column for column in others if names_entities(table, column)]
+    keys = [column for column in table.columns if table.has_header and is_key(column) and may_end_edges(table, column)]
+    if len(keys) > 2 and columns[0] == keys[0]:
+        return _join(table, source, keys[0], keys[1:])
+    if table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
+        return _join(
+            table, singular(stem(Path(table.label))) if first.lower() in NAME_COLUMNS else source, first, described
+        )
+    return _config(table, [_edge(table, source, columns, target)])
+
+
+def _propose_for_nodes(table: Table, node: NodePlan) -> Iterator[Config]:
+    """Yield graph.tomls that may read a table of nodes, whose ids may be repeated."""
+    node_type, id_ = node.node_type, node.selection.columns["id"]
+    others = [column for column in table.columns if column not in node.selection.columns.values()]
+    entities = [column for column in others if may_end_edges(table, column)]
+    if not isinstance(table, TableFile):
+        return
+    if is_unique(table, id_):
+        texts = [column for column in others if not table.has_numbers(column)] or others
+        if texts:
+            described = min(texts, key=lambda column: not names_entities(table, column))
+            yield _join(table, node_type, id_, [described], NodesConfig(table.label))
+        return
+    for column in others:
+        if (is_key(column) or snake(column) in _OTHER_IDS) and all(table.sample[column]) and is_unique(table, column):
+            ends = [each for each in entities if each != column and not is_id(each)]
+            yield _join(table, node_type, column, ends, NodesConfig(table.label, column))
+    yield from _propose_rows(table, entities)
+    if entities:
+        yield _join(table, node_type, id_, entities)
+
+
+def _propose_rows(table: Table, entities: Sequence[str]) -> Iterator[Config]:
+    """Yield a graph.toml for each column without empty cells: its values are joined to the other entities of a row."""
+    for first in entities:
+        others = [column for column in entities if column != first]
+        if others and all(table.sample[first]):
+            yield _join(table, _end_types(table, (first, others[0]))[0], first, others)
+
+
+def propose_triples(table: Table) -> Config:
+    """Return a graph.toml that reads three columns of a table as triples."""
+    ends = find_ends(table)
+    columns = list(table.columns[:3])
+    if ends is not None:
+        others = [column for column in table.columns if column not in ends.ids]
+        columns = [ends.ids[0], ends.relation or (others or table.columns)[0], ends.ids[1]]
+    return replace(_config(table, []), triples=TriplesConfig([table.label], columns, type="entity"))
+
+
+def _join(table: Table, source: str, first: str, others: Sequence[str], nodes: NodesConfig | None = None) -> Config:
+    """Return a graph.toml that reads each of some columns as a relation from the first."""
+    edges = [_edge(table, source, (first, column), type_in_column(table, column)) for column in others]
+    return replace(_config(table, edges), nodes={} if nodes is None else {source: nodes})
+
+
+def _config(table: Table, edges: list[EdgesConfig]) -> Config:
+    """Return a graph.toml that also says if there is no header; with it, comments above the table would be rows."""
+    return Config(header=None if table.has_header or table.comments else False, edges=edges)
+
+
+def _edge(table: Table, source: str, columns: tuple[str, str], target: str) -> EdgesConfig:
+    """Return the entry that reads two columns as a relation, with lists and empty cells if there are."""
+    name = f"{source}_{target}" if source != target else "edge"
+    split = find_split(table, columns[1]) if type_in_column(table, columns[1]) == target else None
+    optional = not all(table.sample[columns[1]])
+    return EdgesConfig(name, table.label, source, target, list(columns), split=split, optional=optional)
+
+
+def _likely_ends(table: Table) -> tuple[str, str]:
+    """Return the first two columns without fractions, dates, and other names of the first; the table has no header."""
+
+    def holds_dates(column: str) -> bool:
+        return holds_measures(table, column) and not table.has_numbers(column)
+
+    ids = [column for column in table.columns if not (holds_fractions(table, column) or holds_dates(column))]
+    first, *others = ids or table.columns
+    for column in others:
+        kinds = [len(set(cells)) for cells in (table.sample[first], table.sample[column])]
+        pairs = set(zip(table.sample[first], table.sample[column], strict=True))
+        if not len(table.sample[first]) > len(pairs) == kinds[0] == kinds[1]:
+            return first, column
+    return table.columns[0], table.columns[1]
+
+
+def _end_types(table: Table, columns: tuple[str, str]) -> tuple[str, str]:
+    """Return the types that two columns hold, as they or the name of their table say: user and movie of user_movie."""
+    source, target = end_entities(table, columns) if table.has_header else (None, None)
+    if source is None and target is None:
+        words = table_words(table)
+        plural = [word for word in words if is_plural(word)]
+        first, *_, last = plural if len(plural) == 2 else words if len(words) > 1 else ("graph", "graph")
+        if not (names_no_end(first) or names_no_end(last)):
+            source, target = singular(first), singular(last)
+    return source or "node", target or "node"
+
+
+# ---- Tables whose header holds nodes -------------------------------------------------------------
+_LIKE_MATRIX = (
+    "looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' stack does (see "
+    '"A matrix" in docs/your-data.md)'
+)
+
+
+def refuse_crosstabs(source: Plan, given: "Tables", settings: Config) -> Plan:
+    """Raise if the header of a table of edges holds nodes; note the node tables whose header does."""
+    chosen = [(given.find(entry.file), entry.columns) for entry in settings.edges if entry.columns]
+    ids = {node.node_type: set(node.selection.table.sample[node.selection.columns["id"]]) for node in source.nodes}
+    every = set().union(*ids.values())
+    for edge in source.edges:
+        table, columns, relation = edge.selection.table, edge.selection.columns, edge.relation
+        ends = (columns["source"], columns["target"])
+        if edge.selection.split or edge.selection.optional or any(t is table and set(c) == {*ends} for t, c in chosen):
+            continue
+        if not table.has_header and looks_like_matrix(table):
+            raise SourceError(f"{table.title} {_LIKE_MATRIX}")
+        held = crosstab_columns(table, *ends, (relation.source, relation.target), every)
+        if held:
+            raise _crosstab(table, held, ends, relation)
+    notes = list(source.options.notes)
+    described = {given.find(entry.file) for entry in settings.nodes.values() if entry.attributes is not None}
+    for node in source.nodes:
+        table, names = node.selection.table, node.selection.attributes
+        other = next((t for t, own in ids.items() if t != node.node_type and len(own & {*names}) > 1), None)
+        if other is not None and table not in described and 2 * len(ids[other] & {*names}) >= len(names):
+            notes.append(
+                f"{table.label}: {listed(names, 4)} were read as attributes of {node.node_type}, and they are ids of "
+                f"{other}; a table with a row for each edge would join them, and attributes = [{quoted(names[0])}, …] "
+                f"under [nodes.{node.node_type}] in graph.toml says that they are meant so"
+            )
+    return replace(source, options=replace(source.options, notes=notes))
+
+
+def _crosstab(table: Table, held: Sequence[str], ends: tuple[str, str], relation: Relation) -> SourceError:
+    """Return the error of a table whose header holds nodes, with the line of pandas that writes a row for each edge."""
+    id_columns = [name for name in table.index if name] or [column for column in table.columns if column not in held]
+    target = table.header_holds if table.header_holds.isidentifier() else relation.target
+    target = target if target not in id_columns else f"{target}_id"
+    numbers = all(map(table.has_numbers, held))
+    cells = list(dict.fromkeys(cell for column in held for cell in table.sample[column] if cell))
+    rows = table.in_python or f"pandas.{'read_parquet' if table.typed else 'read_csv'}({quoted(table.label)})"
+    if not id_columns:
+        id_columns = [relation.source if relation.source != target else f"{relation.source}_id"]
+        rows = f"{rows}.rename_axis({quoted(id_columns[0])}).reset_index()"
+    first = quoted(id_columns[0]) if len(id_columns) == 1 else f"[{', '.join(map(quoted, id_columns))}]"
+    keep = '.query("weight > 0")' if numbers else ".dropna()"
+    weight = "weight" if numbers else "cell"
+    line = f"{rows}.melt({first}, var_name={quoted(target)}, value_name={quoted(weight)}){keep}"
+    used = f'load({{("{relation.source}", "{relation.target}"): {line}}})'
+    if not table.in_python:
+        out = quoted(f"{relation.source}_{relation.target}_edges.csv")
+        used = (
+            f"{line}.to_csv({out}, index=False), and in graph.toml under [[edges]] file = {out} and columns = "
+            f"[{quoted(id_columns[0])}, {quoted(target)}]"
+        )
+    return SourceError(
+        f"{table.title} looks like a pivot table: its header holds nodes ({listed(held, 4)}), and the cells below them "
+        f"({listed(cells, 4)}) would be read as {relation.target} ids; write a row for each edge, with {used}; if "
+        f"{ends[0]} and {ends[1]} do hold ids, say so with columns = [{quoted(ends[0])}, {quoted(ends[1])}]"
+    )
