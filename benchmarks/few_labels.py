@@ -289,7 +289,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the file of the runs, one line of JSON each")
     parser.add_argument("--tasks", default="a,b,c")
     parser.add_argument("--labels", default="30,300,3000")
-    parser.add_argument("--seeds", default="0,1,2", help="at 3,000 labels, the first alone")
+    parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--learners", default="pathboost,infer,auto")
     parser.add_argument("--budget", type=float, default=60.0, help="the seconds of auto")
     parser.add_argument("--table", action="store_true", help="print the table of FILE, and run nothing")
@@ -299,7 +299,7 @@ def main() -> None:
     for count in () if options.table else [int(count) for count in options.labels.split(",")]:
         for name in options.tasks.split(","):
             task = TASKS[name](Path(options.data))
-            for seed in seeds if count < 3000 else seeds[:1]:
+            for seed in seeds:
                 for learner in options.learners.split(","):
                     key = (name, count, seed, learner)
                     if key in done:
