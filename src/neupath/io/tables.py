@@ -133,7 +133,14 @@ class Table(ABC):
 
     def has_numbers(self, column: str) -> bool:
         """Whether the first values of a column are numbers."""
-        return all(is_number(value) for value in self.sample[column] if value)
+        if column not in self._has_numbers:
+            self._has_numbers[column] = all(is_number(value) for value in self.sample[column] if value)
+        return self._has_numbers[column]
+
+    @cached_property
+    def _has_numbers(self) -> dict[str, bool]:
+        """The answers of `has_numbers`, which many rules ask for."""
+        return {}
 
 
 # ---- A table on disk -----------------------------------------------------------------------------
