@@ -13,7 +13,7 @@ import neupath as npth
 from neupath import NeuPathError
 from neupath.graph.edge_attributes import edge_kinds
 from neupath.io import import_store, out_of_core
-from neupath.io import tables as table_files
+from neupath.io.formats import parquet
 from neupath.store import check
 
 Graph = tuple[dict[str, list[object]], dict[str, list[list[object]]]]
@@ -23,7 +23,7 @@ Graph = tuple[dict[str, list[object]], dict[str, list[list[object]]]]
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut tables into batches of a few rows, so that everything continues in the next one."""
-    monkeypatch.setattr(table_files, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(parquet, "_BATCH_ROWS", 2)
     monkeypatch.setattr(out_of_core, "BATCH_ROWS", 3)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from neupath.io.draft import draft_of
 from neupath.io.recognition import find_tables
-from neupath.io.tables import stem
+from neupath.io.table_files import stem
 from tests.io.corpus import SOURCES, tabular
 from tests.io.corpus.frame import Sample, outcome, read
 

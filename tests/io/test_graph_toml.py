@@ -32,7 +32,7 @@ from neupath.io.graph_toml import (
     toml_sections,
 )
 from neupath.io.recognition import find_tables
-from neupath.io.tables import stem
+from neupath.io.table_files import stem
 from tests.attacks.layouts import change_tables
 from tests.io.corpus import SOURCES
 from tests.io.corpus.frame import Sample, mismatches, write_tables

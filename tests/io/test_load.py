@@ -438,14 +438,11 @@ def test_a_named_table_without_parts(tmp_path: Path) -> None:
         npth.load(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("part-99", "part-99.parquet cannot be read: Parquet magic"), ("a", "a.parquet is named .parquet but is not")],
-)
-def test_a_part_that_is_not_parquet(tmp_path: Path, name: str, message: str) -> None:
+@pytest.mark.parametrize("name", ["part-99", "a"])
+def test_a_part_that_is_not_parquet(tmp_path: Path, name: str) -> None:
     table = parts(tmp_path / "g" / "movie_actor", {"movie_id": [1, 1], "actor_id": ["a", "b"]})
     (table / f"{name}.parquet").write_text("movie_id,actor_id\n")
-    with pytest.raises(NeuPathError, match=message):
+    with pytest.raises(NeuPathError, match=f"{name}.parquet is named .parquet but is not a Parquet file"):
         npth.load(tmp_path / "g")
 
 

@@ -17,8 +17,9 @@ import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.errors import GraphError, QueryError, WriteError
 from neupath.graph.hin import digest
-from neupath.io import import_store, out_of_core, tables, write_folder
+from neupath.io import import_store, out_of_core, write_folder
 from neupath.io.attributes import ColumnType
+from neupath.io.formats import parquet, text
 from neupath.store import bulk_writer as filling
 from neupath.store import check, database, open_store, write_store
 from neupath.store.database import run
@@ -29,8 +30,8 @@ from tests.tables import BAD_FOLDERS, CAST, FREEBASE, MOVIES, write
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut tables into parts of a few rows, so that everything goes on in the next part."""
-    monkeypatch.setattr(tables, "_BATCH_ROWS", 2)
-    monkeypatch.setattr(tables, "_BATCH_BYTES", 256)
+    monkeypatch.setattr(parquet, "_BATCH_ROWS", 2)
+    monkeypatch.setattr(text, "_BATCH_BYTES", 256)
     monkeypatch.setattr(out_of_core, "BATCH_ROWS", 3)
     monkeypatch.setattr(filling, "BATCH_ROWS", 2048)
 

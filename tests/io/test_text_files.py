@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath.errors import NeuPathError, SourceError
 from neupath.io import import_store
-from neupath.io.text_files import find_unclosed
+from neupath.io.formats.text import find_unclosed
 
 LINES = [f"m{number},Film {number}" for number in range(60)]
 

@@ -411,10 +411,10 @@ _COMPLETE = (*_ACTORS, "director_name", "plot_keywords", "country")
 
 def build_imdb(path: Path) -> HIN:
     """Read movie_metadata.csv; every complete row is a movie with its actors, director, genres and plot keywords."""
-    from neupath.io.tables import TableFile
+    from neupath.io.table_files import open_table
     from neupath.io.text_files import Dialect
 
-    file = TableFile(path, Dialect(delimiter=",", quote='"', header=True))
+    file = open_table(path, Dialect(delimiter=",", quote='"', header=True))
     columns = [*_COMPLETE, "movie_title", "title_year", "imdb_score", "genres"]
     table = file.read(columns, dict.fromkeys(columns, pa.string()))
     for column in _COMPLETE:

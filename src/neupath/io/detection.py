@@ -61,6 +61,7 @@ from neupath.io.columns import (
     type_in_column,
 )
 from neupath.io.edge_columns import ChosenColumns, choose_columns, declared_in, node_kinds
+from neupath.io.formats.parquet import is_partition, parquet_files
 from neupath.io.graph_toml import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
 from neupath.io.plan import (
     LISTS,
@@ -82,17 +83,8 @@ from neupath.io.proposals import (
     refuse_repeated_ids,
     with_proposal,
 )
-from neupath.io.tables import (
-    TABLE_SUFFIXES,
-    Table,
-    TableFile,
-    is_data_file,
-    is_in_parts,
-    is_partition,
-    is_table,
-    parquet_files,
-    stem,
-)
+from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_in_parts, is_table, open_table, stem
+from neupath.io.tables import Table, TableFile
 
 # ---- Recognising a folder, files or tables in memory ---------------------------------------------
 _PROSE = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
@@ -159,11 +151,11 @@ def recognise_files(
             f"as movie_actor.csv, or nodes and edges ({', '.join(TABLE_SUFFIXES)}, also gzipped), or name the files in "
             f"graph.toml"
         )
-    files = {path: TableFile(path, settings.dialect) for path in used}
+    files = {path: open_table(path, settings.dialect) for path in used}
 
     def find(name: str) -> Table:
         path = folder / name
-        return files.get(path) or files.setdefault(path, TableFile(path, settings.dialect))
+        return files.get(path) or files.setdefault(path, open_table(path, settings.dialect))
 
     options = replace(options_of(settings, duplicates), notes=notes)
     given = Tables(list(files.values()), find, str(where or folder))

@@ -16,7 +16,7 @@ from neupath.io.graph_toml import ENDS, GRAPH_TOML, Config, EdgesConfig, config_
 from neupath.io.plan import Plan, Selection, TableSource
 from neupath.io.proposals import check_readable
 from neupath.io.recognition import find_tables, locate
-from neupath.io.tables import TableFile, is_in_parts
+from neupath.io.table_files import is_in_parts, open_table
 
 _SHOWN_VALUES = 3
 _ABOUT_KEYS = "# Every key is optional; docs/graphs.md has all of them."
@@ -56,7 +56,7 @@ class Draft:
 
     def columns(self) -> dict[str, list[tuple[str, Sequence[str], str]]]:
         """Return the columns of each table: the name, the first values, and what it is read as."""
-        tables = self.plan.tables if self.plan else map(TableFile, _table_files(self.source) or [self.source])
+        tables = self.plan.tables if self.plan else map(open_table, _table_files(self.source) or [self.source])
         uses: dict[tuple[str, str], list[str]] = {}
         for label, column, use in _describe_columns(self.plan) if self.plan else ():
             uses.setdefault((label, column), []).append(use)

@@ -48,7 +48,8 @@ from neupath.io.plan import (
     repeated_id,
     to_weights,
 )
-from neupath.io.tables import Table, TableFile, stem
+from neupath.io.table_files import open_table, stem
+from neupath.io.tables import Table, TableFile
 
 if TYPE_CHECKING:
     from neupath.io.detection import Tables
@@ -100,7 +101,7 @@ def _with_dialect(given: "Tables", config: Config) -> "Tables":
     """Return the tables as a graph.toml says that they are written, with or without a header."""
     if not given.in_files:
         return given
-    again = {each.label: TableFile(each.path, config.dialect) for each in given.all if isinstance(each, TableFile)}
+    again = {each.label: open_table(each.path, config.dialect) for each in given.all if isinstance(each, TableFile)}
     return replace(given, all=list(again.values()), find=lambda name: again.get(name) or given.find(name))
 
 

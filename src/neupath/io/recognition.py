@@ -45,7 +45,7 @@ from neupath.io.interop import (
 from neupath.io.load import BUILT_IN
 from neupath.io.object_stores import is_object_url, local_copy
 from neupath.io.plan import TableSource
-from neupath.io.tables import TABLE_SUFFIXES, is_data_file, is_table
+from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table
 from neupath.io.text_files import open_lines
 from neupath.store import is_store, open_store
 

@@ -19,7 +19,7 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, SourceError, SourceWarning, listed
 from neupath.graph.hin import HIN, Floats, check_graph
 from neupath.graph.nodes import Id, Rows, id_of
-from neupath.io.tables import TableFile
+from neupath.io.table_files import open_table
 
 Protocol = Literal["paper", "strict"]
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "strict")
@@ -200,7 +200,7 @@ class _NamedPairs:
     file: Path | None
 
     def place(self, number: int) -> str:
-        return f"pair {number + 1}" if self.file is None else TableFile(self.file).place(number)
+        return f"pair {number + 1}" if self.file is None else open_table(self.file).place(number)
 
     def describe(self, number: int) -> str:
         return f"{self.place(number)} ({self.queries[number]!r}, {self.targets[number]!r})"
@@ -406,7 +406,7 @@ def _types_of_columns(columns: Sequence[Sequence[Any]]) -> tuple[str | None, str
 
 
 def _read_file(path: Path) -> pa.Table:
-    file = TableFile(path)
+    file = open_table(path)
     wanted = [column for column in file.columns if column in ALL_COLUMNS]
     if set(COLUMNS[:2]) <= set(wanted):
         _check_unused(file.columns, str(path))

@@ -16,7 +16,7 @@ from neupath.graph.metapath import Relation
 from neupath.io.assembly import TripleTable, TypedTable, assemble_typed
 from neupath.io.interop import repeats_backwards
 from neupath.io.plan import Place, ReadOptions, to_weights
-from neupath.io.tables import TableFile
+from neupath.io.table_files import open_table
 from neupath.io.text_files import Dialect, file_errors, not_utf8, open_lines
 
 NODES, LINKS, MEANINGS = "node.dat", "link.dat", "info.dat"
@@ -64,7 +64,7 @@ def _read_nodes(path: Path, meanings: _Meanings) -> tuple[TypedTable, bool]:
 
 def _read_links(path: Path, meanings: _Meanings) -> tuple[TripleTable, list[str]]:
     """Return the links without those that repeat others, and notes on those left out."""
-    file = TableFile(path, Dialect("\t", "", header=False))
+    file = open_table(path, Dialect("\t", "", header=False))
     if len(file.columns) not in (3, 4):
         raise SourceError(
             f"{path}: expected the columns source, target, relation and perhaps weight, with tabs between them, got "
