@@ -17,11 +17,12 @@ import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath._runtime.plugins import Plugins
 from neupath.errors import PluginError, PluginWarning, SourceError
-from neupath.io.recognition import READERS
+from neupath.io.registry import READERS
 from neupath.learn.inference.features import inferred_measures
 from neupath.learn.registry import ARCHITECTURES, Architecture, check_architecture, learning_from
 from neupath.measures import GRAPH_MEASURES, MEASURES
 from tests.command_line import Run
+from tests.io.test_registry import check_bib
 from tests.walks import hub_scores
 
 ROOT = Path(__file__).parent.parent
@@ -230,3 +231,9 @@ def test_an_architecture_of_a_plugin_is_known_by_name(fresh: pytest.MonkeyPatch,
     assert "net" in learning_from("metapath")
     with pytest.warns(PluginWarning, match=r"the package nets 2\.0 offers 'csv' for neupath\.readers.*it is built in"):
         assert "csv" not in list(READERS)
+
+
+def test_a_reader_of_a_plugin_may_give_tables_and_a_plan(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    install(tmp_path, "bibs", "from tests.io.test_registry import read_bib", readers="bib = plugged_bibs:read_bib")
+    fresh.syspath_prepend(tmp_path)
+    check_bib(tmp_path / "papers.bib")

@@ -1,12 +1,12 @@
 """Anything <-> HIN: read graphs from files, folders, names and other libraries, and write them again.
 
-`load` loads a graph; `recognition` recognises the format of its source, `detection` the layout of a folder of tables
-and what each table holds.
+`load` loads a graph; `recognition` finds its source, `registry` lists the formats of files and folders and what reads
+each, `detection` recognises the layout of a folder of tables and what each table holds.
 `text_files` handles delimiters, quotes and headers; `tables` reads a text or Parquet file; `config` reads graph.toml.
-`plan` says what the tables of a graph hold; `assembly` builds the graph in memory, `out_of_core` on disk.
-`formats` has one file for each other format; `formats.databases` gives the tables of a database and their plan.
+`plan` says what the tables of a graph hold; `assemble` builds the graph in memory, `out_of_core` on disk.
+`formats` has one file for each other format, which gives named tables and their plan.
 `interop` converts objects of other libraries, `datasets` knows graphs by name, `export` writes a folder of tables.
-To add a reader, write a module in `formats` and give its format a case in `recognition._format_of` and `_load_path`.
+To add a reader, write a module in `formats` and add a line to `registry.FORMATS`.
 May import: store, graph, _runtime, errors.
 """
 

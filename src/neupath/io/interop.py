@@ -1,44 +1,59 @@
-"""Convert tables, NetworkX graphs and PyTorch Geometric graphs to a HIN and back; read GraphML, GEXF and GML."""
+"""Objects of other libraries as tables and their Plan: frames, matrices, tuples, NetworkX, PyTorch Geometric."""
 
-import io
 import re
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree.ElementTree import iterparse
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from scipy.sparse import coo_array
 
-from neupath.errors import GraphError, MissingExtraError, SourceError, first_line, listed
+from neupath.errors import GraphError, SourceError, first_line, listed
 from neupath.graph.hin import HIN, Duplicates, Edges, check_counts
 from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes
-from neupath.io.assemble import read_tables
-from neupath.io.assembly import RawAttributes, distinct_ids
+from neupath.io.assemble import plan_of, read_tables
 from neupath.io.columns import find_ends
 from neupath.io.detection import Tables, options_of, recognise
-from neupath.io.edge_columns import undeclared_attributes
-from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options
-from neupath.io.plan import Selection, TripleTables
+from neupath.io.edge_columns import ChosenColumns, choose_columns
+from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options, read_config
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, TableSource
 from neupath.io.tables import ArrowTable, Table
-from neupath.io.text_files import file_errors, open_raw, refuse_special
 
 if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import HeteroData
 
-
-# ---- Tables and triples --------------------------------------------------------------------------
 Frame = Any
 """A pandas or polars DataFrame, a pyarrow Table, or anything else that Arrow can convert."""
 RelationKey = tuple[str, str] | tuple[str, str, str]
 
 
+def load_object(source: object, config: str | Path | None, duplicates: Duplicates | None) -> HIN:
+    """Load a graph from an object; raise if it is of no kind that holds one."""
+    library = type(source).__module__.split(".")[0]
+    if isinstance(source, HIN):
+        return source
+    of_tables = next((read for kinds, read in _OF_TABLES.items() if isinstance(source, kinds)), None)
+    if of_tables is not None or library in ("pandas", "pyarrow", "polars"):
+        settings = Config() if config is None else read_config(Path(config))
+        return (of_tables or from_table)(source, config=settings, duplicates=duplicates)
+    if config is not None:
+        raise SourceError(f"a {type(source).__name__} takes no graph.toml, but {config} was given; leave it out")
+    if library == "networkx":
+        return from_networkx(source, duplicates=duplicates or "count")  # type: ignore[arg-type]
+    if library == "torch_geometric" and hasattr(source, "edge_types"):
+        return from_pyg(source, duplicates=duplicates or "count")
+    hint = 'give a matrix under the types that it joins: {("user", "item"): matrix}' if _is_matrix(source) else ""
+    raise SourceError(
+        f"cannot load a graph from {type(source).__name__}; {hint or 'help(neupath.load) lists what can be loaded'}"
+    )
+
+
+# ---- Tables and triples --------------------------------------------------------------------------
 def from_tables(
     tables: Mapping[str | RelationKey, Any], *, config: Config | None = None, duplicates: Duplicates | None = None
 ) -> HIN:
@@ -65,98 +80,87 @@ def from_tables(
     """
     if not tables:
         raise GraphError('the mapping is empty; give at least the edges of one relation: {("user", "item"): table}')
-    settings = config or Config()
-    mapping = _Mapping({key: _with_options(value) for key, value in tables.items()})
-    named, nodes = mapping.node_tables()
-    matrix_nodes = mapping.matrix_nodes(named, nodes)
-    named |= {config.file: table for config, table in matrix_nodes.values()}
-    nodes |= {node_type: config for node_type, (config, _) in matrix_nodes.items()}
-    edge_tables, edges = mapping.edge_tables(named, nodes)
-    named |= edge_tables
+    given = _Mapping(tables)
+    own = config or Config()
+    described = replace(own, nodes=given.nodes | dict(own.nodes), edges=[*given.edges, *own.edges])
+    return read_tables(_recognise(given.tables, described, duplicates, "the tables"))
+
+
+def _recognise(tables: Mapping[str, Table], settings: Config, duplicates: Duplicates | None, where: str) -> TableSource:
+    """Recognise tables in memory, which a graph.toml calls by their names."""
 
     def find(name: str) -> Table:
-        if name not in named:
-            raise SourceError(f"graph.toml names the table {name!r}, which is not given (there are {listed(named)})")
-        return named[name]
+        if name not in tables:
+            raise SourceError(f"graph.toml names the table {name!r}, which is not given (there are {listed(tables)})")
+        return tables[name]
 
-    given = Tables(list(named.values()), find, "the tables", in_files=False)
-    described = replace(settings, nodes=nodes | dict(settings.nodes), edges=[*edges, *settings.edges])
-    return read_tables(recognise(given, described, options_of(settings, duplicates), duplicates))
+    given = Tables(list(tables.values()), find, where, in_files=False)
+    return recognise(given, settings, options_of(settings, duplicates), duplicates)
 
 
-@dataclass(frozen=True)
 class _Mapping:
-    """What `from_tables` is given: a key -> a table, a list or a matrix, and its options."""
+    """What `from_tables` is given, as tables under names, and what their keys say of them."""
 
-    content: Mapping[Any, tuple[Any, dict[str, Any]]]
-
-    @cached_property
-    def relations(self) -> list[RelationKey]:
-        """The keys that join two types."""
-        return [_checked_key(key) for key in self.content if not isinstance(key, str)]
-
-    def node_tables(self) -> tuple[dict[str, Table], dict[str, NodesConfig]]:
-        """Return the tables under names, and which of them are the nodes of a type that a key or options name."""
-        ends = {end for key in self.relations for end in (key[0], key[-1])}
-        tables: dict[str, Table] = {}
-        nodes = {}
-        for key, (value, options) in self.content.items():
+    def __init__(self, content: Mapping[Any, Any]) -> None:
+        self.tables: dict[str, Table] = {}
+        self.nodes: dict[str, NodesConfig] = {}
+        self.edges: list[EdgesConfig] = []
+        parts = {key: _with_options(value) for key, value in content.items()}
+        relations = [_checked_key(key) for key in parts if not isinstance(key, str)]
+        ends = {end for key in relations for end in (key[0], key[-1])}
+        for key, (table, options) in parts.items():
             if isinstance(key, str):
-                explicit = key in ends or bool(options)
-                title = f"the table of {key}" if explicit else f"the table {key!r}"
-                table = tables[key] = _named_table(value, key, title)
-                if explicit:
-                    id_ = {"id": "id"} if "id" in table.columns else {}
-                    nodes[key] = checked_options(NodesConfig, {"file": key} | id_ | options, key)
-        return tables, nodes
+                self._add_table(key, table, options, is_end=key in ends)
+        for key in relations:
+            if _is_matrix(parts[key][0]):
+                self._add_matrix_nodes(key, parts[key][0])
+        for key in relations:
+            self._add_edges(key, *parts[key])
 
-    def matrix_nodes(
-        self, tables: Mapping[str, Table], nodes: Mapping[str, NodesConfig]
-    ) -> dict[str, tuple[NodesConfig, Table]]:
-        """Return the nodes that only matrices give: as many as they have rows or columns, counted from 0."""
-        sizes: dict[str, int] = {}
-        for key in self.relations:
-            matrix = self.content[key][0]
-            if _is_matrix(matrix):
-                _check_matrix(key, matrix)
-                for end, size in zip((key[0], key[-1]), matrix.shape, strict=True):
-                    rows = len(_ids_of(tables[nodes[end].file], nodes[end])) if end in nodes else int(size)
-                    _check_size(key, end, int(size), sizes.setdefault(end, rows))
-        return {
-            node_type: (
-                NodesConfig(f"{node_type} (rows)", "id"),
-                ArrowTable(pa.table({"id": np.arange(size)}), node_type, f"the rows of {node_type}"),
-            )
-            for node_type, size in sizes.items()
-            if node_type not in nodes
-        }
+    def _add_table(self, key: str, content: Any, options: Mapping[str, Any], *, is_end: bool) -> None:
+        """Add a table under a name; it holds the nodes of a type if a relation or options name it so."""
+        is_explicit = is_end or bool(options)
+        table = _named_table(content, key, f"the table of {key}" if is_explicit else f"the table {key!r}")
+        self.tables[key] = table
+        if is_explicit:
+            id_ = {"id": "id"} if "id" in table.columns else {}
+            self.nodes[key] = checked_options(NodesConfig, {"file": key, **id_, **options}, key)
 
-    def edge_tables(
-        self, tables: Mapping[str, Table], nodes: Mapping[str, NodesConfig]
-    ) -> tuple[dict[str, Table], list[EdgesConfig]]:
-        """Return the tables under keys of two types, and what each is."""
-        edge_tables: dict[str, Table] = {}
-        edges = []
-        for key in self.relations:
-            content, options = self.content[key]
-            if _is_matrix(content):
-                both = [_ids_of(tables[nodes[end].file], nodes[end]) for end in (key[0], key[-1])]
-                content = _matrix_edges(content, *both)
-            table = edge_tables[str(key)] = _named_table(content, "_".join(key), f"the table of relation {key}")
-            if len(table.columns) < 2:
-                raise GraphError(f"{table.title} has one column; it needs two, the ids of both ends")
-            name = key[1] if len(key) == 3 else "_".join(key)
-            described = {"name": name, "file": str(key), "source": key[0], "target": key[-1]}
-            edges.append(checked_options(EdgesConfig, described | options, str(key)))
-        return edge_tables, edges
+    def _add_matrix_nodes(self, key: RelationKey, matrix: Any) -> None:
+        """Add the nodes that only matrices give: as many as they have rows or columns, counted from 0."""
+        _check_matrix(key, matrix)
+        for end, size in zip((key[0], key[-1]), map(int, matrix.shape), strict=True):
+            if end not in self.nodes:
+                self.nodes[end] = NodesConfig(f"{end} (rows)", "id")
+                rows = pa.table({"id": np.arange(size)})
+                self.tables[self.nodes[end].file] = ArrowTable(rows, end, f"the rows of {end}")
+            if size != len(self._ids(end)):
+                raise GraphError(
+                    f"the matrix of relation {key} has {size:,} {end} nodes, but {len(self._ids(end)):,} are given "
+                    f"elsewhere; rows and columns are the nodes of the two types, in order"
+                )
+
+    def _ids(self, node_type: str) -> pa.Array:
+        entry = self.nodes[node_type]
+        table = self.tables[entry.file]
+        column = table.column(entry.id, "id") if entry.id else table.columns[0]
+        return Selection(table, {"id": column}).read().columns["id"]
+
+    def _add_edges(self, key: RelationKey, content: Any, options: Mapping[str, Any]) -> None:
+        if _is_matrix(content):
+            content = _matrix_edges(content, self._ids(key[0]), self._ids(key[-1]))
+        table = self.tables[str(key)] = _named_table(content, "_".join(key), f"the table of relation {key}")
+        if len(table.columns) < 2:
+            raise GraphError(f"{table.title} has one column; it needs two, the ids of both ends")
+        name = key[1] if len(key) == 3 else "_".join(key)
+        described = {"name": name, "file": str(key), "source": key[0], "target": key[-1]}
+        self.edges.append(checked_options(EdgesConfig, {**described, **options}, str(key)))
 
 
 def from_table(table: Frame, *, config: Config | None = None, duplicates: Duplicates | None = None) -> HIN:
     """Make a graph from one table: triples, a relation, or nodes with columns that hold edges."""
-    settings = config or Config()
-    only = _named_table(table, "", "the table")
-    given = Tables([only], lambda _: only, "the table", in_files=False)
-    return read_tables(recognise(given, settings, options_of(settings, duplicates), duplicates))
+    only = {"": _named_table(table, "", "the table")}
+    return read_tables(_recognise(only, config or Config(), duplicates, "the table"))
 
 
 def from_triples(
@@ -196,18 +200,19 @@ def from_triples(
     named = find_ends(table)
     columns = None if named is not None and named.relation is not None else table.columns[:3]
     settings = replace(config or Config(), triples=TriplesConfig(columns=columns, type=node_type))
-    given = Tables([table], lambda _: table, table.title, in_files=False)
-    source = recognise(given, settings, options_of(settings, duplicates))
-    if types is None or not isinstance(source, TripleTables):
-        return read_tables(source)
-    (selection,) = source.edges
-    rows = selection.read()
-    ids = distinct_ids([rows.columns["source"], rows.columns["target"]])
+    plan = plan_of(_recognise({"": table}, settings, duplicates, table.title))
+    if types is None or plan.shared is None:
+        return read_tables(plan)
+    (edges,) = plan.edges
+    rows = edges.selection.read().columns
+    ids = pc.unique(pa.chunked_array([rows["source"], rows["target"]]))
+    ids = ids.filter(pc.fill_null(pc.not_equal(ids, ""), False))  # an edge without an end is refused
     kinds = [types.get(entity, node_type or "entity") for entity in ids.to_pylist()]
-    nodes = ArrowTable(pa.table({"id": ids, "type": pa.array(kinds, pa.string())}), "types", "the types")
-    typed = Selection(nodes, {"id": "id", "type": "type"}, all_text=True)
-    plain = replace(selection, columns={role: column for role, column in selection.columns.items() if "_" not in role})
-    return read_tables(replace(source, nodes=typed, edges=[plain], prefixed=False))
+    typed = ArrowTable(pa.table({"id": ids, "type": pa.array(kinds, pa.string())}), "types", "the types")
+    nodes = NodePlan("", Selection(typed, {"id": "id", "type": "type"}))
+    plain = {role: column for role, column in edges.selection.columns.items() if "_" not in role}
+    edges = replace(edges, selection=replace(edges.selection, columns=plain))
+    return read_tables(replace(plan, nodes=[nodes], edges=[edges], shared=replace(plan.shared, prefixed=False)))
 
 
 def from_tuples(tuples: Sequence[Any], *, config: Config | None = None, duplicates: Duplicates | None = None) -> HIN:
@@ -286,6 +291,9 @@ def _checked_key(key: Any) -> RelationKey:
     return checked
 
 
+_OF_TABLES: Any = {Mapping: from_tables, (list, tuple): from_tuples}
+
+
 # ---- Matrices ------------------------------------------------------------------------------------
 def _is_matrix(value: object) -> bool:
     return type(value).__module__.split(".")[0] in ("scipy", "numpy") and hasattr(value, "shape")
@@ -303,19 +311,6 @@ def _check_matrix(key: object, matrix: Any) -> None:
         )
 
 
-def _check_size(key: object, end: str, size: int, expected: int) -> None:
-    if size != expected:
-        raise GraphError(
-            f"the matrix of relation {key} has {size:,} {end} nodes, but {expected:,} are given elsewhere; rows and "
-            f"columns are the nodes of the two types, in order"
-        )
-
-
-def _ids_of(table: Table, config: NodesConfig) -> pa.Array:
-    column = table.column(config.id, "id") if config.id else table.columns[0]
-    return Selection(table, {"id": column}).read().columns["id"]
-
-
 def _matrix_edges(matrix: Any, sources: pa.Array, targets: pa.Array) -> pa.Table:
     try:
         entries = coo_array(matrix)
@@ -327,6 +322,54 @@ def _matrix_edges(matrix: Any, sources: pa.Array, targets: pa.Array) -> pa.Table
     return pa.table(
         {"source": sources.take(rows), "target": targets.take(columns), "weight": pa.array(weights[filled])}
     )
+
+
+# ---- Nodes and edges as tables -------------------------------------------------------------------
+_SELF_EVIDENT = {pa.string(): "text", pa.int64(): "integer"}
+"""Attributes that may be read as something else, and the word of graph.toml that prevents it."""
+
+
+class _Parts:
+    """The nodes and edges of an object as tables; `as_written` if attributes are what they look like."""
+
+    def __init__(self, *, as_written: bool = False) -> None:
+        self.nodes: list[NodePlan] = []
+        self.edges: list[EdgePlan] = []
+        self.notes: list[str] = []
+        self._as_written = as_written
+
+    def plan(self, duplicates: Duplicates) -> Plan:
+        """Return the plan of what was added; ids are what they are, also those that look empty."""
+        return Plan(self.nodes, self.edges, ReadOptions(duplicates, notes=self.notes, missing_ids=(), fold_ids=False))
+
+    def add_nodes(self, kind: str, columns: Mapping[str, pa.Array], attributes: Mapping[str, pa.Array]) -> None:
+        """Add the nodes of a type, with the columns id and perhaps name."""
+        self.nodes.append(NodePlan(kind, self._select(f"the nodes of {kind}", kind, columns, attributes, attributes)))
+
+    def add_edges(
+        self, relation: Relation, columns: Mapping[str, pa.Array], attributes: Mapping[str, pa.Array], label: str
+    ) -> None:
+        """Add the edges of a relation, with the columns source, target and perhaps weight; notes call them `label`."""
+        chosen = ChosenColumns(list(attributes))
+        if not self._as_written:
+            chosen = choose_columns(ArrowTable(pa.table(attributes), label, label), ())
+            self.notes += chosen.notes(label)
+        title = f"the edges of {relation}"
+        self.edges.append(EdgePlan(relation, self._select(title, label, columns, attributes, chosen.columns)))
+
+    def _select(
+        self,
+        title: str,
+        label: str,
+        columns: Mapping[str, pa.Array],
+        attributes: Mapping[str, pa.Array],
+        chosen: Iterable[str],
+    ) -> Selection:
+        names = {role: f"<{role}>" for role in columns}  # which no attribute is called
+        content = {**attributes, **{names[role]: column for role, column in columns.items()}}
+        words = {name: _SELF_EVIDENT.get(values.type) for name, values in attributes.items()}
+        kinds = {name: word for name, word in words.items() if word} if self._as_written else {}
+        return Selection(ArrowTable(pa.table(content), label, title), names, list(chosen), kinds=kinds)
 
 
 # ---- NetworkX ------------------------------------------------------------------------------------
@@ -359,90 +402,86 @@ def from_networkx(
     ('author', 'paper', 'venue')
 
     """
+    return read_tables(networkx_plan(graph, node_type=node_type, relation=relation, duplicates=duplicates))
+
+
+def networkx_plan(
+    graph: "nx.Graph[Any]",
+    *,
+    node_type: str | None = None,
+    relation: str | None = None,
+    duplicates: Duplicates = "count",
+) -> Plan:
+    """Return the nodes and edges of a NetworkX graph as tables; the parameters are those of `from_networkx`."""
     is_ours = graph.graph.get("written_by") == "neupath"  # by to_networkx: each attribute is what it is called
-    type_keys = () if is_ours else _TYPE_KEYS
-    type_key = node_type or _find_key("type", type_keys, [data for _, data in graph.nodes(data=True)])
-    if type_key == "type" and not node_type and not is_ours:
-        type_key = _find_weak_type([data for _, data in graph.nodes(data=True)])
+    parts = _Parts(as_written=is_ours)
+    type_key = node_type or ("type" if is_ours else _find_type_key([data for _, data in graph.nodes(data=True)]))
+    # a label is usually only drawn; it may be the relation if the types, too, are in an unusual attribute
+    others = _RELATION_KEYS if node_type or type_key == "type" else (*_RELATION_KEYS, "label")
+    carriers = [data for _, _, data in graph.edges(data=True)]
+    name_key = relation or _find_key("relation", () if is_ours else others, carriers)
+    by_key = relation is None and name_key == "relation" and not is_ours and _keys_are_relations(graph)
+    if node_type is None and type_key != "type":
+        parts.notes.append(f"types {_READ_FROM} {type_key!r}; from_networkx(graph, node_type='type') ignores it")
+    if relation is None and name_key != "relation":
+        parts.notes.append(f"relations {_READ_FROM} {name_key!r}; from_networkx(graph, relation='relation') ignores it")
     kinds = {node: str(data.get(type_key, "node")) for node, data in graph.nodes(data=True)}
     if type_key == "labels":  # Neo4j writes labels with a colon in front
         kinds = {node: kind.removeprefix(":") for node, kind in kinds.items()}
-    # a label is usually only drawn; it may be the relation if the types, too, are in an unusual attribute
-    keys: tuple[str, ...] = _RELATION_KEYS if node_type or type_key == "type" else (*_RELATION_KEYS, "label")
-    keys = () if is_ours else keys
-    name_key = relation or _find_key("relation", keys, [data for _, _, data in graph.edges(data=True)])
-    by_key = relation is None and name_key == "relation" and not is_ours and _keys_are_relations(graph)
-    order = {kind: place for place, kind in enumerate(dict.fromkeys(kinds.values()))}
-    check_counts(len(order), 0)
-    members: dict[str, list[Hashable]] = {kind: [] for kind in order}
+    members: dict[str, list[Hashable]] = {}
     for node, kind in kinds.items():
-        members[kind].append(node)
-    rows = {node: row for nodes in members.values() for row, node in enumerate(nodes)}
-    links: dict[Relation, list[tuple[int, int, float]]] = {}
-    values: dict[Relation, list[Mapping[str, Any]]] = {}
+        members.setdefault(kind, []).append(node)
+    check_counts(len(members), 0)
+    name_keys = ("name",) if is_ours else ("name", "title", "label")
+    ids: dict[Hashable, Any] = {}
+    for kind, nodes in members.items():
+        ids |= _add_networkx_nodes(parts, kind, {node: graph.nodes[node] for node in nodes}, type_key, name_keys)
+    order = {kind: place for place, kind in enumerate(members)}
+    links: dict[Relation, list[tuple[Hashable, Hashable, Mapping[str, Any]]]] = {}
     for one_end, other_end, name, data in _named_edges(graph, name_key, by_key):
-        one_way = graph.is_directed() and bool(data.get("directed", True))
         swap = not graph.is_directed() and order[kinds[one_end]] > order[kinds[other_end]]
         start, end = (other_end, one_end) if swap else (one_end, other_end)
-        directed = one_way or kinds[start] != kinds[end]
-        key = Relation(kinds[start], name, kinds[end], directed)
-        links.setdefault(key, []).append((rows[start], rows[end], _as_weight(data.get("weight", 1.0), start, end)))
-        values.setdefault(key, []).append(data)
-    edges = []
-    notes = _notes_on_keys(None if node_type else type_key, None if relation else name_key)
-    of_kind = {kind: {node: graph.nodes[node] for node in members[kind]} for kind in order}
-    name_keys = ("name",) if is_ours else ("name", "title", "label")
-    read_as = None if is_ours else notes  # what neupath wrote has its types
-    nodes = [_networkx_nodes(kind, own, type_key, name_keys, read_as) for kind, own in of_kind.items()]
+        directed = (graph.is_directed() and bool(data.get("directed", True))) or kinds[start] != kinds[end]
+        links.setdefault(Relation(kinds[start], name, kinds[end], directed), []).append((start, end, data))
+    left_out = {name_key, "weight", "directed"} | (set() if is_ours else {"id"})
     for key, entries in links.items():
-        sources, targets, weights = (np.array(column) for column in zip(*entries, strict=True))
-        left_out = (name_key, "weight", "directed", *(() if is_ours else ("id",)))
-        columns = _networkx_values(values[key], left_out)
-        attributes, more = (columns, []) if is_ours else _read_values(columns, key)
-        edges.append(Edges(key, sources, targets, weights, attributes))
-        notes += more
+        starts, ends, values = zip(*entries, strict=True)
+        columns = {"source": pa.array([ids[node] for node in starts]), "target": pa.array([ids[node] for node in ends])}
+        columns["weight"] = pa.array([_as_weight(data.get("weight", 1.0), start, end) for start, end, data in entries])
+        parts.add_edges(key, columns, _attributes(values, left_out), key.name)
     if by_key:
-        notes.append(
+        parts.notes.append(
             "relations were read from the keys of edges; from_networkx(graph, relation='relation') ignores them"
         )
-    return HIN.build(nodes, edges, duplicates=duplicates, notes=notes)
+    return parts.plan(duplicates)
 
 
-def _networkx_values(edges: Sequence[Mapping[str, Any]], left_out: Sequence[str]) -> pa.Table:
-    """Return the attributes of a relation's edges, but for some."""
-    keys = dict.fromkeys(key for data in edges for key in data if key not in left_out)
-    return pa.table({str(key): _values([data.get(key) for data in edges]) for key in keys})
-
-
-def _read_values(columns: pa.Table, relation: Relation) -> tuple[pa.Table, list[str]]:
-    """Read attributes of edges as those of a table, with notes on them."""
-    return RawAttributes.of(columns, relation.name).read(None, lambda row: f"edge {row + 1} of {relation.name}")
-
-
-def _networkx_nodes(
+def _add_networkx_nodes(
+    parts: _Parts,
     kind: str,
     nodes: Mapping[Hashable, Mapping[str, Any]],
-    node_type: str,
+    type_key: str,
     name_keys: Sequence[str],
-    notes: list[str] | None,
-) -> Nodes:
+) -> dict[Hashable, Any]:
+    """Add the nodes of a type; return their ids."""
     ids = [data.get("id", node) for node, data in nodes.items()]
     integers = all(isinstance(i, int | np.integer) and not isinstance(i, bool) for i in ids)
-    keys = {key for data in nodes.values() for key in data} - {node_type, "id"}
-    name_key = next((key for key in name_keys if key in keys), "name")
+    ids = [int(i) for i in ids] if integers else [str(i) for i in ids]
+    held = {key for data in nodes.values() for key in data} - {type_key}
+    name_key = next((key for key in name_keys if key in held), "name")
     names = [data.get(name_key) for data in nodes.values()]
-    others = sorted(keys - {name_key})
-    values = {str(key): _values([data.get(key) for data in nodes.values()]) for key in others}
-    attributes = pa.table(values)
-    if notes is not None:
-        attributes, more = undeclared_attributes(values, kind)
-        notes += more
-    return Nodes(
-        kind,
-        pa.array([int(i) for i in ids] if integers else [str(i) for i in ids], pa.int64() if integers else pa.string()),
-        None if all(name is None for name in names) else pa.array([n if n is None else str(n) for n in names]),
-        attributes,
-    )
+    columns = {"id": pa.array(ids, pa.int64() if integers else pa.string())}
+    if any(name is not None for name in names):
+        columns["name"] = pa.array([None if name is None else str(name) for name in names])
+    attributes = _attributes(nodes.values(), {type_key, "id", name_key})
+    parts.add_nodes(kind, columns, {key: attributes[key] for key in sorted(attributes)})
+    return dict(zip(nodes, ids, strict=True))
+
+
+def _attributes(carriers: Collection[Mapping[str, Any]], left_out: Collection[str]) -> dict[str, pa.Array]:
+    """Return the attributes of nodes or edges, but for some."""
+    keys = dict.fromkeys(key for data in carriers for key in data if key not in left_out)
+    return {str(key): _values([data.get(key) for data in carriers]) for key in keys}
 
 
 def _named_edges(graph: Any, name_key: str, by_key: bool) -> Iterator[tuple[Any, Any, str, Any]]:
@@ -491,14 +530,7 @@ _MOST_VALUES, _FEW_VALUES, _NODES_PER_VALUE = 64, 8, 10
 Carriers = Collection[Mapping[str, Any]]
 
 
-def _notes_on_keys(type_key: str | None, relation_key: str | None) -> list[str]:
-    """Note the attributes that do not have the usual names, and how to ignore them."""
-    keys = (("type", "node_type", type_key), ("relation", "relation", relation_key))
-    return [
-        f"{usual}s were read from the attribute {key!r}; from_networkx(graph, {option}={usual!r}) ignores it"
-        for usual, option, key in keys
-        if key not in (None, usual)
-    ]
+_READ_FROM = "were read from the attribute"
 
 
 def _find_key(usual: str, others: Sequence[str], carriers: Carriers) -> str:
@@ -514,12 +546,14 @@ def _find_key(usual: str, others: Sequence[str], carriers: Carriers) -> str:
     return next((key for key in others if _names_kinds([data.get(key) for data in carriers])), usual)
 
 
-def _find_weak_type(carriers: Carriers) -> str:
-    """Return `label` or `bipartite` if it holds types, or else `type`.
+def _find_type_key(carriers: Carriers) -> str:
+    """Return the attribute that holds types; `label` or `bipartite` may be it, if no other is.
 
-    >>> _find_weak_type([{"bipartite": 0}, {"bipartite": 1}])
+    >>> _find_type_key([{"bipartite": 0}, {"bipartite": 1}])
     'bipartite'
     """
+    if (key := _find_key("type", _TYPE_KEYS, carriers)) != "type":
+        return key
     is_named = all("name" in data or "title" in data for data in carriers)  # so that a label is no name
     for key in _WEAK_TYPE_KEYS:
         values = [data.get(key) for data in carriers]
@@ -554,29 +588,41 @@ def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
         What parallel edges mean, as in `load`.
 
     """
+    return read_tables(_pyg_plan(data, duplicates))
+
+
+def _pyg_plan(data: "HeteroData", duplicates: Duplicates) -> Plan:
+    parts = _Parts()
     kinds = dict.fromkeys([*data.node_types, *(end for kind in data.edge_types for end in (kind[0], kind[2]))])
-    nodes = [_pyg_nodes(data, kind) for kind in kinds]
-    notes: list[str] = []
-    edges = {kind: _pyg_edges(kind, data[kind], notes) for kind in data.edge_types}
+    ids = {kind: _add_pyg_nodes(parts, data, kind) for kind in kinds}
+    edges = {kind: _pyg_edges(kind, data[kind]) for kind in data.edge_types}
     for kind in data.edge_types:
         forward = edges.get((kind[2], kind[1].removeprefix("rev_"), kind[0]))
         if kind[1].startswith("rev_") and forward is not None and repeats_backwards(edges[kind], forward):
-            notes.append(f"relation {kind} was left out: it repeats {forward.relation} backwards")
+            parts.notes.append(f"relation {kind} was left out: it repeats {forward.relation} backwards")
             del edges[kind]
-    return HIN.build(nodes, edges.values(), duplicates=duplicates, notes=notes)
+    for kind, edge in edges.items():
+        columns = {"weight": pa.array(edge.weights)} if edge.weights is not None else {}
+        for end, rows, own in (("source", edge.sources, ids[kind[0]]), ("target", edge.targets, ids[kind[2]])):
+            outside = rows[(rows < 0) | (rows >= len(own))]
+            if len(outside):
+                raise GraphError(f"relation '{edge.relation}' names a row {outside[0]}, but there are {len(own)} rows")
+            columns[end] = own.take(pa.array(rows))
+        values = dict(zip(edge.attributes.column_names, edge.attributes.columns, strict=True))
+        parts.add_edges(edge.relation, columns, values, kind[1])
+    return parts.plan(duplicates)
 
 
-def _pyg_nodes(data: "HeteroData", kind: str) -> Nodes:
-    """Return the nodes of a type, with the ids and names that `to_pyg` adds, if they are there."""
+def _add_pyg_nodes(parts: _Parts, data: "HeteroData", kind: str) -> pa.Array:
+    """Add the nodes of a type, with the ids and names that `to_pyg` adds, if they are there; return their ids."""
     count = _pyg_count(data, kind)
-    labels = [data[kind].get(what) if kind in data.node_types else None for what in ("ids", "names")]
-    ids, names = (
-        pa.array(each, pa.int64() if each.dtype.kind == "i" else pa.string())
-        if isinstance(each, np.ndarray) and len(each) == count
-        else None
-        for each in labels
-    )
-    return Nodes(kind, pa.array(np.arange(count)) if ids is None else ids, names)
+    columns = {"id": pa.array(np.arange(count))}
+    for role, key in (("id", "ids"), ("name", "names")):
+        labels = data[kind].get(key) if kind in data.node_types else None
+        if isinstance(labels, np.ndarray) and len(labels) == count:
+            columns[role] = pa.array(labels, pa.int64() if labels.dtype.kind == "i" else pa.string())
+    parts.add_nodes(kind, columns, {})
+    return columns["id"]
 
 
 def _pyg_count(data: "HeteroData", kind: str) -> int:
@@ -586,17 +632,15 @@ def _pyg_count(data: "HeteroData", kind: str) -> int:
     return int(count)
 
 
-def _pyg_edges(kind: tuple[str, str, str], store: Any, notes: list[str]) -> Edges:
+def _pyg_edges(kind: tuple[str, str, str], store: Any) -> Edges:
     if "edge_index" not in store:
         raise GraphError(f"relation {kind} of the HeteroData has no edge_index; set data[{kind}].edge_index")
     sources, targets = store.edge_index.cpu().numpy().astype(np.int64)
     tensor = store.get("edge_weight", store.get("edge_attr"))
     one_each = tensor is not None and tensor.numel() == len(sources)
     weights = tensor.detach().reshape(-1).cpu().double().numpy() if one_each else None
-    raw = RawAttributes.of(_pyg_values(store, None if weights is None else tensor, len(sources)), kind[1])
-    attributes, more = raw.read(weights, lambda row: f"edge {row + 1} of {kind}")
-    notes += more
-    return Edges(Relation(*kind), sources, targets, weights, attributes)
+    values = _pyg_values(store, None if weights is None else tensor, len(sources))
+    return Edges(Relation(*kind), sources, targets, weights, values)
 
 
 def _pyg_values(store: Any, weight: Any, count: int) -> pa.Table:
@@ -628,63 +672,3 @@ def repeats_backwards(edge: Edges, forward: Edges) -> bool:
         and (edge.weights is None) == (forward.weights is None)
         and (edge.weights is None or np.array_equal(edge.weights[here], forward.weights[there]))  # type: ignore[index]
     )
-
-
-# ---- GraphML, GEXF and GML files -----------------------------------------------------------------
-GRAPH_SUFFIXES = (".graphml", ".gexf", ".gml")
-
-
-def read_graph_file(path: Path, duplicates: Duplicates = "count") -> HIN:
-    """Read a file with NetworkX, and make a graph from that."""
-    try:
-        import networkx as nx
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("networkx", "networkx") from error
-    name = path.name.lower().removesuffix(".gz")
-    read = nx.read_graphml if name.endswith(".graphml") else nx.read_gexf if name.endswith(".gexf") else _read_gml
-    refuse_special(path)
-    try:
-        with file_errors(path), open_raw(path) as stream:
-            content = io.BytesIO(stream.read())
-            if read is not _read_gml:
-                _check_ends(path, content)
-            graph = read(content)
-    except RecursionError as error:
-        raise SourceError(f"{path} is nested too deeply to be a graph") from error
-    except (nx.NetworkXException, ArithmeticError, SyntaxError, LookupError, TypeError, ValueError) as error:
-        raise SourceError(f"{path} cannot be read as {Path(name).suffix[1:]}: {first_line(error)}") from error
-    return from_networkx(graph, duplicates=duplicates)
-
-
-def _check_ends(path: Path, content: io.BytesIO) -> None:
-    """Raise if two nodes of an XML file have the same id, or if an edge leads to a node that the file does not have.
-
-    NetworkX would take the last of the nodes, and add a node without a type.
-    """
-    nodes: set[str] = set()
-    ends: dict[str, str] = {}
-    for _, element in iterparse(content):  # noqa: S314  expat stops entities that grow, and opens no files
-        kind, get = element.tag.rpartition("}")[2], element.attrib.get
-        if kind == "node" and (node := get("id")) is not None:
-            if node in nodes:
-                raise SourceError(f"{path}: node id {node!r} is repeated; node ids must be unique")
-            nodes.add(node)
-        elif kind == "edge":
-            edge = f"the edge from {get('source')!r} to {get('target')!r}"
-            ends |= {end: edge for end in (get("source"), get("target")) if end is not None and end not in ends}
-        element.clear()
-    for end, edge in ends.items():
-        if end not in nodes:
-            raise SourceError(f"{path}: {edge} leads to {end!r}, which is not a node of the file; add it there")
-    content.seek(0)
-
-
-def _read_gml(content: io.BytesIO) -> Any:
-    """Read GML by the ids of its nodes; labels, which may be missing or repeated, become names."""
-    import networkx as nx
-
-    graph = nx.read_gml(content, label="id")
-    for _, data in graph.nodes(data=True):
-        if "label" in data and "name" not in data:
-            data["name"] = data.pop("label")
-    return graph

@@ -1,1 +1,1 @@
-"""Readers of file formats of other projects, one module each; `io.recognition` calls the reader of a format."""
+"""Readers of file formats of other projects, one module each; `io.registry` lists them."""

@@ -1,0 +1,314 @@
+"""The registry of formats: how each is recognised, and what reads it. A new format is a file in `formats`, and a line.
+
+Those of `FORMATS` are asked in their order, and the first that recognises a file or folder reads it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from neupath._runtime.plugins import Plugins, Registry
+from neupath._runtime.progress import Progress, no_progress
+from neupath.errors import NeuPathError, SourceError, first_line
+from neupath.graph.hin import HIN, Duplicates
+from neupath.io.detection import is_table_file, options_of, read_settings, recognise_files, recognise_folder
+from neupath.io.formats.database_drivers import DATABASE_SUFFIXES, database_format
+from neupath.io.formats.databases import TableChoice, read_database
+from neupath.io.formats.dblp import is_dblp, read_dblp
+from neupath.io.formats.graph_files import GRAPH_SUFFIXES, is_graph_file, read_graph_file
+from neupath.io.formats.hgb import LINKS, NODES, read_hgb
+from neupath.io.formats.json_records import read_json
+from neupath.io.formats.json_values import JSON_SUFFIXES, json_files
+from neupath.io.formats.matlab import read_mat
+from neupath.io.formats.rdf import read_rdf
+from neupath.io.formats.rdf_statements import RDF_SUFFIXES, rdf_files
+from neupath.io.graph_toml import Config, read_config
+from neupath.io.plan import ReadOptions, TableSource
+from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table
+from neupath.io.text_files import open_lines
+from neupath.store import is_store, open_store
+
+
+@dataclass(frozen=True)
+class Request:
+    """A file or folder to read, and the user's settings for it."""
+
+    path: Path
+    config: str | Path | None = None
+    duplicates: Duplicates | None = None
+    choice: TableChoice = field(default_factory=TableChoice)
+    progress: Progress = no_progress
+
+    @cached_property
+    def settings(self) -> Config:
+        """The graph.toml that was given, or else that of the folder."""
+        if self.path.is_dir():
+            return read_settings(self.path, self.config)
+        return Config() if self.config is None else read_config(Path(self.config))
+
+    @property
+    def options(self) -> ReadOptions:
+        """The options of the graph.toml and of the caller."""
+        return options_of(self.settings, self.duplicates)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files or folders."""
+
+    name: str
+    recognises: Callable[[Request], Any]
+    """Whether a path is of this format."""
+    read: Callable[[Request], TableSource | HIN]
+    """Return its tables with their plan; a store and a plug-in may give a graph."""
+    suffixes: Sequence[str] = ()
+    """The endings of its files."""
+    is_streamed: bool = False
+    """Whether its tables are read only when they are needed, so that `import` streams them and `init` shows them."""
+
+
+# ---- Databases, stores and files that describe themselves ----------------------------------------
+def _read_database(request: Request) -> TableSource:
+    return read_database(request.path, request.choice, request.settings, request.duplicates, request.progress)
+
+
+def _read_store(request: Request) -> HIN:
+    refuse_options(request.path, request.config, request.duplicates)
+    return open_store(request.path).hin()
+
+
+def refuse_options(store: object, config: object, duplicates: object) -> None:
+    """Raise if a store is given options that took effect long ago."""
+    if config is not None or duplicates is not None:
+        raise SourceError(
+            f"{store} is a store, and ‹config› and ‹duplicates› took effect when it was imported; leave them out"
+        )
+
+
+def _matlab_file(request: Request) -> Path | None:
+    """Return the .mat file that a source is, or that is alone in its folder."""
+    path = request.path
+    if not path.is_dir():
+        return path if path.suffix.lower() == ".mat" else None
+    files = sorted(path.glob("*.mat"))
+    tables = [file for file in path.iterdir() if is_table(file) and file.is_file() and not is_data_file(file)]
+    return files[0] if len(files) == 1 and not tables else None
+
+
+def _read_matlab(request: Request) -> TableSource | HIN:
+    config = request.config
+    settings = Config() if config is None else read_config(Path(config))  # that of a folder is for its tables
+    return read_mat(_matlab_file(request) or request.path, settings, request.duplicates)
+
+
+def _read_graph_file(request: Request) -> TableSource:
+    if request.config is not None:
+        raise SourceError(f"{request.path} describes itself and takes no graph.toml, but {request.config} was given")
+    return read_graph_file(request.path, request.duplicates or "count")
+
+
+def _is_benchmark(request: Request) -> bool:
+    both = (request.path / NODES).is_file() and (request.path / LINKS).is_file()
+    return both and not request.settings.names_tables  # graph.toml may say that these are ordinary tables
+
+
+# ---- RDF, JSON and DBLP's XML --------------------------------------------------------------------
+def _files(request: Request, files_of: Callable[..., list[Path]]) -> list[Path]:
+    """Return the files of a kind that a path holds, none if it is a folder that is read as tables."""
+    path, files = request.path, files_of(request.path)
+    if not files or not path.is_dir():
+        return files
+    has_tables = any(map(is_table_file, path.iterdir())) or request.settings.names_tables
+    return [] if has_tables else files_of(path, request.settings.ignore)
+
+
+def _statement_options(request: Request, *, takes_rdf: bool = False) -> ReadOptions:
+    """Return the options for what is no table; raise if the graph.toml has keys for tables."""
+    path, settings = request.path, request.settings
+    if settings.names_tables or (settings.rdf is not None and not takes_rdf):
+        keys = "[nodes], [[edges]], [pair] and [triples]" if settings.names_tables else "[rdf]"
+        raise SourceError(
+            f"the graph.toml has {keys}, which describe {'tables' if settings.names_tables else 'RDF'}, but {path} "
+            f"is not; leave them out"
+        )
+    if settings.missing_ids or settings.fold_ids:
+        key = "fold_ids = true" if settings.fold_ids else f"missing_ids = {settings.missing_ids}"
+        raise SourceError(
+            f"the graph.toml has {key}, which is for ids in tables and databases, and {path} is neither; change the "
+            f"ids in the file"
+        )
+    return request.options
+
+
+def _read_rdf(request: Request) -> TableSource | HIN:
+    files, records = _files(request, rdf_files), json_files(request.path, request.settings.ignore)
+    if records:
+        raise SourceError(
+            f"{request.path} has RDF ({files[0].name}) and JSON ({records[0].name}); put each into a folder of its "
+            f"own, or name the files to skip under ignore in graph.toml"
+        )
+    options = _statement_options(request, takes_rdf=True)
+    if request.duplicates is None and request.settings.duplicates is None:
+        options = replace(options, duplicates="drop")  # the same statement twice is one statement
+    return read_rdf(files, request.settings.rdf, options, request.progress)
+
+
+def _read_json(request: Request) -> TableSource | HIN:
+    options = replace(_statement_options(request), in_tables=False)
+    return read_json(_files(request, json_files), options, request.progress)
+
+
+# ---- Tables --------------------------------------------------------------------------------------
+def _read_tables(request: Request) -> TableSource:
+    path = request.path
+    if not path.is_dir():
+        return recognise_files([path], path.parent, request.settings, request.duplicates, where=path)
+    source, ignore = recognise_folder(path, request.config, request.duplicates), request.settings.ignore
+    others = [
+        f"{file.name} was left out: the graph is read from the tables beside it"
+        for file in (*rdf_files(path, ignore), *json_files(path, ignore))
+    ]
+    return replace(source, options=replace(source.options, notes=[*source.options.notes, *others]))
+
+
+# ---- Readers of installed packages ---------------------------------------------------------------
+Reader = Callable[[Path], TableSource | HIN]
+
+
+def _check_plugin(name: str, reader: Any) -> str | None:
+    if not callable(reader):
+        return "it is no function that takes a path"
+    return "the name is the ending of a file, without a dot" if "." in name else None
+
+
+def _suffix(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")
+
+
+def _read_by_plugin(request: Request) -> TableSource | HIN:
+    path, package = request.path, READERS.package_of(_suffix(request.path))
+    if request.config is not None or request.duplicates is not None:
+        raise SourceError(f"{path} is read by the package {package}, without ‹config› and ‹duplicates›; leave them out")
+    try:
+        graph = READERS[_suffix(path)](path)
+    except (NeuPathError, MemoryError):
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise SourceError(f"{path} cannot be read by the package {package}: {reason}") from error
+    if not isinstance(graph, TableSource | HIN):
+        raise SourceError(f"the package {package} read {path} as a {type(graph).__name__} and not as a HIN; update it")
+    return graph
+
+
+# ---- All formats ---------------------------------------------------------------------------------
+FORMATS: tuple[Format, ...] = (
+    Format("database", lambda request: database_format(request.path), _read_database, DATABASE_SUFFIXES),
+    Format("store", lambda request: is_store(request.path), _read_store),
+    Format("MATLAB", _matlab_file, _read_matlab, (".mat",)),
+    Format("graph file", lambda request: is_graph_file(request.path), _read_graph_file, GRAPH_SUFFIXES),
+    Format("HGB", _is_benchmark, lambda request: read_hgb(request.path, request.options)),
+    Format(
+        "DBLP",
+        lambda request: is_dblp(request.path),
+        lambda request: read_dblp(request.path, _statement_options(request), request.progress),
+    ),
+    Format("RDF", lambda request: _files(request, rdf_files), _read_rdf, RDF_SUFFIXES),
+    Format("JSON", lambda request: _files(request, json_files), _read_json, JSON_SUFFIXES),
+    Format(
+        "tables",
+        lambda request: request.path.is_dir() or is_table(request.path),
+        _read_tables,
+        TABLE_SUFFIXES,
+        is_streamed=True,
+    ),
+    Format("plug-in", lambda request: _suffix(request.path) in READERS, _read_by_plugin),
+)
+
+READERS: Registry[Reader] = Registry(
+    {},
+    Plugins(
+        "neupath.readers", _check_plugin, ["gz", *(s.removeprefix(".") for each in FORMATS for s in each.suffixes)]
+    ),
+)
+"""Functions of plug-ins that read a file, by its ending, such as "gdf"; neupath's own formats come first."""
+
+
+def find_format(request: Request) -> Format:
+    """Return the format of a file or folder; raise if neupath cannot read it."""
+    for each in FORMATS:
+        if each.recognises(request):
+            if request.choice != TableChoice() and each.name != "database":
+                raise no_database(request.path)
+            return each
+    raise _unreadable(request.path)
+
+
+def no_database(source: object) -> SourceError:
+    """Return the error of a choice of tables for something else than a database."""
+    return SourceError(
+        f"{str(source)[:200]} is not a database, and ‹schema› and ‹tables› choose tables of one; leave them out"
+    )
+
+
+# ---- What is not read ----------------------------------------------------------------------------
+_PACKED = {".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip", ".7z": "7z x", ".tar": "tar -xf"}
+_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+_IN_PYTHON = {
+    **dict.fromkeys(_SPREADSHEETS, ("a spreadsheet; save each sheet as CSV, or", "pandas.read_excel")),
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), ("an HDF5 file;", "pandas.read_hdf")),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), ("an Arrow file;", "pandas.read_feather")),
+    ".orc": ("an ORC file;", "pandas.read_orc"),
+    ".dta": ("a Stata file;", "pandas.read_stata"),
+    ".sav": ("an SPSS file;", "pandas.read_spss"),
+    **dict.fromkeys((".net", ".paj"), ("a Pajek file;", "networkx.read_pajek")),
+}
+ADVICE = {
+    suffix: f"is packed; unpack it with {tool}, or pack it with gzip, which is read as it is"
+    for suffix, tool in _PACKED.items()
+} | {
+    suffix: f"is {what} read it in Python with {function} and give neupath.load what that returns"
+    for suffix, (what, function) in _IN_PYTHON.items()
+} | {
+    ".bib": "holds BibTeX; export it as CSV with one row for each paper and author, as Zotero and JabRef do",
+    ".gmt": "has a list of genes in each line; write a table with one row for each set and gene, such as set_gene.csv",
+    **dict.fromkeys(
+        (".pkl", ".pickle", ".joblib"),
+        "is a pickle, which can run code when it is opened, so neupath opens none; if you trust it, open it in Python "
+        "and give neupath.load the data frame or the graph",
+    ),
+}  # fmt: skip
+"""What is to be done with a file that no format reads, by its suffix."""
+
+
+def _unreadable(path: Path) -> SourceError:
+    if advice := ADVICE.get(path.suffix.lower()):
+        return SourceError(f"{path} {advice}")
+    if columns := _columns_of_text(path):
+        ending = "csv" if columns[1] in ",;" else "tsv"
+        return SourceError(
+            f"{path} is not known by its ending, but looks like a text table with {columns[0]} columns; rename it to "
+            f"{path.name}.{ending}, or name it in a graph.toml"
+        )
+    return SourceError(
+        f"{path} is not a graph that neupath can read; give a folder of tables, a database, a file of triples "
+        f"({', '.join(TABLE_SUFFIXES)}, also gzipped), RDF ({', '.join(RDF_SUFFIXES)}), JSON "
+        f"({', '.join(JSON_SUFFIXES)}), DBLP's XML, "
+        f"{', '.join((*GRAPH_SUFFIXES, *(f'.{name}' for name in READERS)))} or .mat, or read it in Python and "
+        f"give neupath.load the NetworkX graph, the HeteroData or the data frames"
+    )
+
+
+def _columns_of_text(path: Path) -> tuple[int, str] | None:
+    """Return how many columns the first lines of a file have and what is between them, or None if it is no table."""
+    try:
+        with open_lines(path) as lines:
+            first = [line for line in islice(lines, 20) if line.strip()]
+    except (UnicodeDecodeError, SourceError, OSError):
+        return None
+    counts = {mark: {line.count(mark) for line in first} for mark in "\t,;|"}
+    marks = [mark for mark, found in counts.items() if len(first) > 1 and len(found) == 1 and found != {0}]
+    return (first[0].count(marks[0]) + 1, marks[0]) if marks and not any("\0" in line for line in first) else None
