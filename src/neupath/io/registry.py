@@ -26,7 +26,8 @@ from neupath.io.formats.matlab import read_mat
 from neupath.io.formats.rdf import read_rdf
 from neupath.io.formats.rdf_statements import RDF_SUFFIXES, rdf_files
 from neupath.io.graph_toml import Config, read_config
-from neupath.io.plan import ReadOptions, TableSource
+from neupath.io.interop import networkx_plan
+from neupath.io.plan import Plan, ReadOptions, TableSource
 from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table
 from neupath.io.text_files import open_lines
 from neupath.store import is_store, open_store
@@ -158,7 +159,8 @@ def _read_rdf(request: Request) -> TableSource | HIN:
 
 def _read_json(request: Request) -> TableSource | HIN:
     options = replace(_statement_options(request), in_tables=False)
-    return read_json(_files(request, json_files), options, request.progress)
+    content = read_json(_files(request, json_files), options, request.progress)
+    return content if isinstance(content, Plan) else networkx_plan(content, duplicates=options.duplicates)
 
 
 # ---- Tables --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Read JSON records as a graph: OpenAlex-like nested records, records with foreign keys, and nodes with edges.
+"""Read JSON records as tables: OpenAlex-like nested records, records with foreign keys, and nodes with edges.
 
 The rules, which docs/graphs.md explains with examples:
 
@@ -14,50 +14,55 @@ import json
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
+from sys import intern
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+import pyarrow.compute as pc
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, MissingExtraError, SourceError, first_line, listed
-from neupath.graph.hin import HIN, MOST_KINDS
-from neupath.io.assembly import BIOLINK, GENERAL_CLASSES, EdgeTable, NodeTable, RawAttributes, assemble
-from neupath.io.edge_columns import undeclared_attributes
-from neupath.io.formats.json_values import Collection, Document, Record, json_errors, sampled
-from neupath.io.interop import from_networkx
-from neupath.io.plan import Place, ReadOptions, bad_weight, repeated_id
+from neupath.graph.hin import MOST_KINDS
+from neupath.io.assemble import BIOLINK, GENERAL_CLASSES
+from neupath.io.columns import is_own_role
+from neupath.io.edge_columns import choose_columns
+from neupath.io.formats.json_values import Collection, Document, Record, json_errors
+from neupath.io.plan import (
+    EdgePlan,
+    NodePlan,
+    Plan,
+    ReadOptions,
+    Selection,
+    all_read_as_integers,
+    bad_weight,
+    existing,
+    repeated_id,
+)
+from neupath.io.tables import ArrowTable
 from neupath.io.text_files import open_raw
 
-_SAMPLE = 1000
-_INNER = ("data", "properties", "attributes")
-"""Keys under which edges have their attributes as an object of its own."""
+if TYPE_CHECKING:
+    import networkx as nx
+
+_FIRST = 1000
+"""How many ids are looked at to see how they are written."""
 _FEW_TEXTS, _LONG_TEXT = 100, 200
 """After so many texts under a key of edges, they are prose if they have more than so many letters on average."""
 _ID_KEYS = ("id", "_id", "@id", "ID", "Id", "identifier", "uid", "uri", "key")
+_OWN_ID_KEYS = _ID_KEYS[:5]
 _NAME_KEYS = ("display_name", "name", "title", "label")
 _END_KEYS = (
     ("subject", "object"), ("source_id", "target_id"), ("source", "target"), ("head", "tail"), ("from", "to"),
     ("_from", "_to"), ("src", "dst"), ("start", "end"), ("start_id", "end_id"), ("from_id", "to_id"),
 )  # fmt: skip
 _RELATION_KEYS = (
-    "predicate",
-    "relation",
-    "relation_type",
-    "edge_type",
-    "rel_type",
-    "metaedge",
-    "kind",
-    "label",
-    "type",
-)
+    "predicate", "relation", "relation_type", "edge_type", "rel_type", "metaedge", "kind", "label", "type",
+)  # fmt: skip
 _TYPE_KEYS = ("category", "kind", "type", "node_type", "labels", "label")
 _GENERIC = {
     "", "data", "results", "items", "records", "rows", "docs", "hits", "elements", "content", "export", "dump", "part",
@@ -68,27 +73,24 @@ _OTHER_IDS = ("asin", "isbn", "sku")
 _TRANSPARENT = ("data", "properties", "attributes")
 """Objects whose content belongs to the record itself, unless both have the same key."""
 _NOTHING = ("", "None", "null")
-_LIKE_ITSELF = {
-    "reference", "citation", "cited", "cite", "related", "similar", "parent", "child", "children", "ancestor", "friend",
-    "follower", "followee", "following", "neighbor", "neighbour", "sibling", "successor", "predecessor", "alike",
-}  # fmt: skip
-"""Words for nodes of the record's own type."""
+_LIKE_ITSELF = ("reference", "citation", "cite", "related", "similar", "alike")
+"""Words for nodes of the record's own type, besides roles such as parent and friend."""
 _ID_SUFFIX = re.compile(r"(?:[_\s-](?:ids?|Ids?|IDs?)|(?<=[a-z0-9])(?:Ids?|IDs?))$")
 _LONGEST_ID, _FEW_WORDS, _CACHED = 500, 8, 1 << 14
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
-_UNCHANGED = ("series", "species", "news")
+_UNCHANGED = ("ss", "us", "is", "series", "species", "news")
 _IRREGULAR = {"children": "child", "people": "person", "vertices": "vertex", "indices": "index", "men": "man"}
 _PLURALS = ("movies", "cookies", "calories", "zombies", "selfies", "ties", "pies")
 """Plurals in -ies whose singular ends in -ie."""
 UNTYPED = "entity"
 _MOST_KEYS = 256
 """An object without an id that has more keys than this, over all records, is a table by words or numbers."""
+_ID, _NAME, _SOURCE, _TARGET, _WEIGHT = "<id>", "<name>", "<source>", "<target>", "<weight>"
+"""The columns of tables that are no attributes."""
 Scalar = str | int | float | bool
-_Objects = Iterator[tuple[int, Record]]
-"""Records, each with its number."""
 
 
-# ---- Words ---------------------------------------------------------------------------------------
+# ---- Words and ids -------------------------------------------------------------------------------
 @lru_cache(_CACHED)
 def singular(word: str) -> str:
     """Return the singular of a name's last word.
@@ -100,11 +102,15 @@ def singular(word: str) -> str:
     irregular = next((plural for plural in _IRREGULAR if re.search(rf"(^|_){plural}$", low)), None)
     if irregular is not None:
         return word[: -len(irregular)] + _IRREGULAR[irregular]
-    if low.endswith(("ss", "us", "is", *_UNCHANGED)) or not low.endswith("s"):
+    if low.endswith(_UNCHANGED) or not low.endswith("s"):
         return word
     if low.endswith("ies") and not low.endswith(_PLURALS):
         return word[:-3] + "y"
     return word[:-2] if low.endswith(("sses", "xes", "ches", "shes", "zes")) else word[:-1] or word
+
+
+def _last_word(name: str) -> str:
+    return singular(name.rpartition("_")[2].lower())
 
 
 @lru_cache(_CACHED)
@@ -131,48 +137,80 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _ids_of(values: Iterable[Any]) -> set[str]:
+    return {id for value in values if (id := _as_id(value)) is not None}
+
+
+def _may_lead(key: str, value: Any) -> bool:
+    """Whether a value is a foreign key or an IRI."""
+    return bool(_entity(key) or _IRI.fullmatch(str(value)))
+
+
 def _own_id_key(record: Record, name: str) -> str | None:
     """Return the key of an object's own id: id, or one named after the object itself."""
-    for key in (*_ID_KEYS[:5], f"{name}_id", f"{name}Id", f"{name}ID"):
-        if key in record and _as_id(record[key]) is not None:
-            return key
-    return None
+    keys = (*_OWN_ID_KEYS, f"{name}_id", f"{name}Id", f"{name}ID")
+    return next((key for key in keys if key in record and _as_id(record[key]) is not None), None)
 
 
-# ---- Nodes of one type, and everything -----------------------------------------------------------
+# ---- Nodes and edges as they are collected -------------------------------------------------------
 @dataclass
 class _Kind:
-    """The nodes of one type: rows by id, and what is known of each."""
+    """The nodes of one type, by their ids, and what is known of each."""
 
     name: str
-    rows: dict[str, int] = field(default_factory=dict)
-    names: dict[int, str] = field(default_factory=dict)
-    values: defaultdict[str, dict[int, Scalar]] = field(default_factory=lambda: defaultdict(dict))
-    lists: defaultdict[str, dict[int, list[Scalar]]] = field(default_factory=lambda: defaultdict(dict))
-    loose: defaultdict[str, dict[int, list[Scalar]]] = field(default_factory=lambda: defaultdict(dict))
-    """Foreign keys and IRIs of objects in lists, which may lead to nodes."""
-    records: set[int] = field(default_factory=set)
-    """The rows that have a record of their own."""
-    renamed: dict[int, str] = field(default_factory=dict)
+    ids: dict[str, bool] = field(default_factory=dict)
+    """Each id, and whether there is a record of it."""
+    names: dict[str, str] = field(default_factory=dict)
+    values: defaultdict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
+    """The keys that lead to a value -> what nodes have there: scalars, or lists of them."""
+    loose: set[str] = field(default_factory=set)
+    """Keys of foreign keys and IRIs of objects in lists, which may lead to nodes."""
+    renamed: dict[str, str] = field(default_factory=dict)
     """Other names by which nodes without a record are mentioned."""
     differing: set[str] = field(default_factory=set)
     """Keys whose values differ from mention to mention of one node."""
 
-    def row(self, id: str) -> int:
-        return self.rows.setdefault(id, len(self.rows))
+    @property
+    def has_records(self) -> bool:
+        return any(self.ids.values())
 
-    def set_name(self, row: int, name: str, is_record: bool) -> None:
-        if is_record:
-            self.names[row] = name
-        elif self.names.setdefault(row, name) != name and row not in self.records:
-            self.renamed.setdefault(row, name)
+    def add(self, id: str) -> str:
+        """Add a node that is mentioned, if it is not there."""
+        self.ids.setdefault(id, False)
+        return id
 
-    def set_value(self, row: int, path: str, value: Scalar, is_record: bool) -> None:
+    def set_name(self, id: str, name: str) -> None:
+        if self.ids[id]:
+            self.names[id] = name
+        elif self.names.setdefault(id, name) != name:
+            self.renamed.setdefault(id, name)
+
+    def set_value(self, id: str, path: str, value: Any) -> None:
         column = self.values[path]
-        if is_record:
-            column[row] = value
-        elif row not in self.records and column.setdefault(row, value) != value:
+        if self.ids[id] or isinstance(value, list):
+            column[id] = value
+        elif column.setdefault(id, value) != value:
             self.differing.add(path)
+
+    def merge(self, other: "_Kind") -> None:
+        """Take over the nodes of another type; a record of a node says more than what mentions it."""
+        if any(is_record and self.ids.get(id) for id, is_record in other.ids.items()):
+            raise SourceError(
+                f"an id is that of a {self.name} and of a {other.name}; give each record once, or name the files alike"
+            )
+        mine = {id for id, is_record in self.ids.items() if is_record}
+        for id, is_record in other.ids.items():
+            self.ids[id] = is_record or id in mine
+        self.names = other.names | self.names
+        self.loose |= other.loose
+        self.differing |= other.differing
+        for path, column in other.values.items():
+            for id in (id for id in column if id not in mine):
+                self.set_value(id, path, column[id])
 
 
 Key = tuple[str, str, str]
@@ -180,66 +218,38 @@ Key = tuple[str, str, str]
 
 
 @dataclass
-class _Ends:
-    """The edges of one relation, as rows, with their weights (None: 1)."""
+class _Edges:
+    """The edges of one relation: the ids at their ends, and what is said of each."""
 
-    sources: "array[int]" = field(default_factory=lambda: array("q"))
-    targets: "array[int]" = field(default_factory=lambda: array("q"))
-    weights: list[float | None] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
+    columns: dict[str, list[Scalar | None]] = field(default_factory=dict)
+    """Weights and attributes; a column may be shorter than there are edges."""
+    numbers: "array[int]" = field(default_factory=lambda: array("q"))
+    """The records that edges of a collection are."""
     directed: bool = False
     """Whether at least one of them has a direction."""
-    values: dict[str, dict[int, Scalar]] = field(default_factory=dict)
-    """Attributes: the value of each edge that has one, by the number of the edge."""
 
-    def add(
-        self,
-        source: int,
-        target: int,
-        weight: float | None = None,
-        directed: bool = True,
-        values: Mapping[str, Scalar] = MappingProxyType({}),
-    ) -> None:
+    def add(self, source: str, target: str, values: Mapping[str, Scalar], directed: bool = True) -> None:
         for key, value in values.items():
-            self.values.setdefault(key, {})[len(self.sources)] = value
-        self.sources.append(source)
-        self.targets.append(target)
-        self.weights.append(weight)
+            self._column(key).append(value)
+        self.sources.append(intern(source))
+        self.targets.append(intern(target))
         self.directed |= directed
 
+    def extend(self, other: "_Edges", rows: Sequence[int]) -> None:
+        """Add some edges of others."""
+        for key, column in other.columns.items():
+            self._column(key).extend(column[row] for row in rows if row < len(column))
+        self.sources.extend(other.sources[row] for row in rows)
+        self.targets.extend(other.targets[row] for row in rows)
+        self.directed |= other.directed
 
-@dataclass
-class _RawEdges:
-    """Edges of one collection between ids whose types are not known yet; an end is its type, if given, and its id."""
-
-    collection: Collection
-    numbers: "array[int]" = field(default_factory=lambda: array("q"))
-    sources: list[tuple[str | None, str]] = field(default_factory=list)
-    relations: list[str] = field(default_factory=list)
-    targets: list[tuple[str | None, str]] = field(default_factory=list)
-    weights: list[float | None] = field(default_factory=list)
-    directed: bytearray = field(default_factory=bytearray)
-    values: list[Mapping[str, Scalar]] = field(default_factory=list)
-
-    def add(
-        self, number: int, record: Record, keys: tuple[str, str], relation: str, values: Mapping[str, Scalar]
-    ) -> None:
-        """Add the edge of a record, whose ends are under the two keys, and which has these attributes."""
-        for column, key in zip((self.sources, self.targets), keys, strict=True):
-            column.append(_end(record.get(key), key, self.collection, number))
-        self.numbers.append(number)
-        self.relations.append(relation)
-        self.weights.append(_weight(record.get("weight"), self.collection, number))
-        self.directed.append(record.get("direction") != "both" and record.get("directed") is not False)
-        self.values.append(values)
-
-
-def _weight(value: Any, collection: Collection, number: int) -> float | None:
-    if value is None:
-        return None
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 2**1000
-    if not is_number:
-        raise bad_weight(collection.place(number), value)
-    return float(value)
+    def _column(self, key: str) -> list[Scalar | None]:
+        """Return a column as long as there are edges."""
+        column = self.columns.setdefault(key, [])
+        column += [None] * (len(self.sources) - len(column))
+        return column
 
 
 class _Graph:
@@ -247,199 +257,178 @@ class _Graph:
 
     def __init__(self) -> None:
         self.kinds: dict[str, _Kind] = {}
-        self.ends: defaultdict[Key, _Ends] = defaultdict(_Ends)
-        self.mentioned: defaultdict[Key, dict[tuple[int, int], None]] = defaultdict(dict)
+        self.edges: defaultdict[Key, _Edges] = defaultdict(_Edges)
+        self.mentioned: defaultdict[Key, dict[tuple[str, str], None]] = defaultdict(dict)
         """Edges from nodes that are only mentioned, once however often they are."""
-        self.raw_edges: list[_RawEdges] = []
-        self.left_out: Counter[str] = Counter()
-        self._lengths: dict[tuple[str, str], tuple[int, int]] = {}  # of the texts that are attributes of edges
-        self.prose: set[tuple[str, str]] = set()  # attributes of edges whose texts are too long to keep
+        self.unresolved: defaultdict[tuple[Collection, str | None, str, str | None], _Edges] = defaultdict(_Edges)
+        """Edges of a collection whose ends may not say their types."""
+        self.left_out: set[str] = set()
+        self.notes: list[str] = []
+        self.prose: dict[tuple[str, str], tuple[int, int]] = {}
+        """How many texts are under a key of edges, and how many letters they have."""
         self._item: dict[str, Scalar] = {}  # what the object of a list that is being read says of its edges
         self._links = 0
-        self.tables: set[tuple[str, str]] = set()
         self._keys: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
-        self.notes: list[str] = []
-
-    def values_of_edge(self, name: str, record: Record, keys: Iterable[str]) -> dict[str, Scalar]:
-        """Return the attributes among some keys of an edge; note nested values and long texts as left out."""
-        values: dict[str, Scalar] = {}
-        for key in keys:
-            value, path = record[key], (name, key)
-            if key in _INNER and isinstance(value, dict):
-                values |= self.values_of_edge(name, value, value.keys() - set(keys))
-                continue
-            if isinstance(value, str) and path not in self.prose:
-                count, letters = self._lengths.get(path, (0, 0))
-                self._lengths[path] = count, letters = count + 1, letters + len(value)
-                if count >= _FEW_TEXTS and letters > _LONG_TEXT * count:
-                    self.prose.add(path)
-            if value in (None, "", {}, []):
-                continue
-            if path in self.prose or not isinstance(value, str | int | float) or key.lower() == "weight":
-                self.left_out[f"{name}.{key}"] += 1
-            else:
-                values[key] = value
-        return values
 
     def kind(self, name: str) -> _Kind:
         if name not in self.kinds and len(self.kinds) >= MOST_KINDS:
             raise GraphError(f"the records name more than {MOST_KINDS:,} node types; check which key holds the types")
         return self.kinds.setdefault(name, _Kind(name))
 
-    def add_record(
-        self, kind: _Kind, record: Record, where: tuple[Collection, int], id_key: str, type_key: str | None = None
-    ) -> None:
+    def add_record(self, kind: _Kind, id: str, content: Record, place: Callable[[], str]) -> None:
         """Add a record as a node, with all that is in it."""
-        own_id = str(_as_id(record[id_key]))
-        row = kind.row(own_id)
-        if row in kind.records:
-            raise repeated_id(where[0].place(where[1]), own_id)
-        kind.records.add(row)
-        kind.names.pop(row, None)
-        content = {key: value for key, value in record.items() if key not in (id_key, type_key)}
-        self._describe(_Owner(kind, row, True), content, "")
+        if kind.ids.get(id):
+            raise repeated_id(place(), id)
+        kind.ids[id] = True
+        kind.names.pop(id, None)
+        self._describe(kind, id, content)
 
-    def _describe(self, owner: "_Owner", record: Record, prefix: str, in_list: bool = False) -> None:
+    def edge_values(self, name: str, record: Record, keys: Iterable[str]) -> dict[str, Scalar]:
+        """Return the attributes among some keys of an edge; note nested values and long texts as left out."""
+        values: dict[str, Scalar] = {}
+        for key in keys:
+            value = record[key]
+            if value is None or value in ("", {}, []):
+                continue
+            if key in _TRANSPARENT and isinstance(value, dict):
+                values |= self.edge_values(name, value, value.keys() - set(keys))
+            elif not isinstance(value, str | int | float) or key.lower() == "weight" or self.is_prose(name, key):
+                self.left_out.add(f"{name}.{key}")
+            else:
+                values[key] = value
+                if isinstance(value, str):
+                    count, letters = self.prose.get((name, key), (0, 0))
+                    self.prose[name, key] = count + 1, letters + len(value)
+        return values
+
+    def is_prose(self, name: str, key: str) -> bool:
+        """Whether the texts under a key of edges are too long to keep."""
+        count, letters = self.prose.get((name, key), (0, 0))
+        return count > _FEW_TEXTS and letters > _LONG_TEXT * count
+
+    def _describe(self, kind: _Kind, id: str, record: Record, prefix: str = "", in_list: bool = False) -> None:
         """Add what a record, or an object in it, says of a node; `prefix` are the keys that lead to the object."""
         name_key = None if prefix else next((key for key in _NAME_KEYS if isinstance(record.get(key), str)), None)
         if name_key is not None:
-            owner.kind.set_name(owner.row, record[name_key], owner.is_record)
+            kind.set_name(id, record[name_key])
         for key, raw in record.items():
-            value = _plain(raw)
-            if key in _TRANSPARENT and isinstance(value, dict) and not value.keys() & record.keys():
-                self._describe(owner, value, prefix, in_list)
-            elif key != name_key and value is not None:
-                self._describe_value(owner, key, value, prefix, in_list)
+            value, path = _plain(raw), prefix + key
+            if key == name_key or value is None:
+                continue
+            if isinstance(value, dict):
+                if key in _TRANSPARENT and not value.keys() & record.keys():
+                    self._describe(kind, id, value, prefix, in_list)
+                else:
+                    self._describe_object(kind, id, key, value, path, in_list)
+            elif isinstance(value, list):
+                self._describe_list(kind, id, key, [_plain(item) for item in value], path, in_list)
+            elif not in_list:
+                kind.set_value(id, path, value)
+            elif _as_id(value) is not None and _may_lead(key, value):
+                kind.loose.add(path)
+                kind.values[path].setdefault(id, []).append(value)
+            elif key not in self._item:
+                self.left_out.add(f"{kind.name}.{path}")
 
-    def _describe_value(self, owner: "_Owner", key: str, value: Any, prefix: str, in_list: bool) -> None:
-        path = prefix + key
-        if (owner.kind.name, path) in self.tables:
-            return
-        if isinstance(value, dict):
-            self._describe_object(owner, key, value, prefix, in_list)
-        elif isinstance(value, list) and value and all(isinstance(_plain(item), dict) for item in value):
-            for item in value:
-                self._describe_object(owner, key, item, prefix, in_list=True)
-        elif isinstance(value, list) and not any(isinstance(_plain(item), dict | list) for item in value):
-            items = [_plain(item) for item in value if item is not None]
-            before = owner.kind.lists[path].get(owner.row, []) if in_list else []
-            owner.kind.lists[path][owner.row] = [*before, *items]
-        elif in_list and _as_id(value) is not None and (_entity(key) or _IRI.fullmatch(str(value))):
-            owner.kind.loose[path].setdefault(owner.row, []).append(value)
-        elif in_list and key in self._item:
-            return
-        elif in_list or isinstance(value, list):
-            self.left_out[f"{owner.kind.name}.{path}"] += 1
+    def _describe_list(self, kind: _Kind, id: str, key: str, items: list[Any], path: str, in_list: bool) -> None:
+        if items and all(isinstance(item, dict) for item in items):
+            for item in items:
+                self._describe_object(kind, id, key, item, path, in_list=True)
+        elif any(isinstance(item, dict | list) for item in items):
+            self.left_out.add(f"{kind.name}.{path}")
         else:
-            owner.kind.set_value(owner.row, path, value, owner.is_record)
+            before = _listed(kind.values[path].get(id, [])) if in_list else []
+            kind.set_value(id, path, [*before, *(item for item in items if item is not None)])
 
-    def _describe_object(self, owner: "_Owner", key: str, value: Record, prefix: str, in_list: bool) -> None:
+    def _describe_object(self, kind: _Kind, id: str, key: str, value: Record, path: str, in_list: bool) -> None:
         """Follow an object: to a node if it has an id, else through it."""
-        path, name = prefix + key, singular(key)
+        name = singular(key)
         id_key = _own_id_key(value, name)
         if id_key is not None:
             target = self.kind(name)
-            row = target.row(str(_as_id(value[id_key])))
-            self._link((owner.kind.name, path, target.name), owner, row)
-            self._describe(_Owner(target, row, False), {k: v for k, v in value.items() if k != id_key}, "")
+            target_id = target.add(str(_as_id(value[id_key])))
+            self._links += 1
+            if kind.ids[id]:
+                self.edges[kind.name, path, name].add(id, target_id, self._item)
+            else:
+                self.mentioned[kind.name, path, name][id, target_id] = None
+            if not target.ids[target_id]:  # else its record says it all
+                self._describe(target, target_id, {k: v for k, v in value.items() if k != id_key})
             return
-        keys = self._keys[owner.kind.name, path]
+        keys = self._keys[kind.name, path]
+        if len(keys) > _MOST_KEYS:
+            return
         keys.update(value)
         if len(keys) > _MOST_KEYS:
-            self._leave_out_table(owner.kind, path)
-        elif in_list and owner.is_record:
-            self._describe_item(owner, value, path)
+            self._leave_out_table(kind, path)
+        elif in_list and kind.ids[id]:
+            self._describe_item(kind, id, value, path)
         else:
-            self._describe(owner, value, f"{path}.", in_list)
+            self._describe(kind, id, value, f"{path}.", in_list)
 
-    def _describe_item(self, owner: "_Owner", value: Record, path: str) -> None:
+    def _describe_item(self, kind: _Kind, id: str, value: Record, path: str) -> None:
         """Follow an object of a list that has no id: what it says besides belongs to the edges that lead through it."""
         plain = {key: _plain(each) for key, each in value.items()}
-        own = [
-            key
-            for key, each in plain.items()
-            if isinstance(each, str | int | float) and not (_entity(key) or _IRI.fullmatch(str(each)))
-        ]
+        own = [k for k, each in plain.items() if isinstance(each, str | int | float) and not _may_lead(k, each)]
         outer, links = self._item, self._links
-        self._item = self.values_of_edge(f"{owner.kind.name}.{path}", plain, own)
-        self._describe(owner, value, f"{path}.", in_list=True)
+        self._item = self.edge_values(f"{kind.name}.{path}", plain, own)
+        self._describe(kind, id, value, f"{path}.", in_list=True)
         if self._links == links:  # it leads nowhere
-            self.left_out.update(f"{owner.kind.name}.{path}.{key}" for key in self._item)
+            self.left_out.update(f"{kind.name}.{path}.{key}" for key in self._item)
         self._item = outer
 
     def _leave_out_table(self, kind: _Kind, path: str) -> None:
-        """Forget what was read of an object whose keys are words or numbers, and read no more of it."""
-        self.tables.add((kind.name, path))
-        for columns in (kind.values, kind.lists, kind.loose):
-            for inner in [each for each in columns if each.startswith(f"{path}.")]:
-                del columns[inner]
-        for inner in [each for each in self.left_out if each.startswith(f"{kind.name}.{path}.")]:
-            del self.left_out[inner]
-
-    def _link(self, key: Key, owner: "_Owner", target: int) -> None:
-        self._links += 1
-        if owner.is_record:
-            self.ends[key].add(owner.row, target, values=self._item)
-        elif owner.row not in owner.kind.records:
-            self.mentioned[key][owner.row, target] = None
-
-
-@dataclass(frozen=True)
-class _Owner:
-    """The node that values belong to, and whether they come from a record of its own."""
-
-    kind: _Kind
-    row: int
-    is_record: bool
+        """Forget what was read of an object whose keys are words or numbers."""
+        for inner in [each for each in kind.values if each.startswith(f"{path}.")]:
+            del kind.values[inner]
+        start = f"{kind.name}.{path}"
+        self.left_out = {each for each in self.left_out if not each.startswith(f"{start}.")} | {start}
 
 
 # ---- Collections ---------------------------------------------------------------------------------
+Adder = Callable[[Record], None]
+"""Adds a record of a collection to the graph."""
+
+
 def _read_collection(graph: _Graph, collection: Collection, name: str) -> None:
     """Add the records of one collection, by what its first ones look like."""
-    sample, records = sampled(collection.records, _SAMPLE)
-    if collection.key is not None and not any(isinstance(record, dict) for record in sample):
-        for _ in records:
-            pass
+    sample = [record for record in collection.sample if isinstance(record, dict)]
+    if not sample and collection.key is not None:
         graph.notes.append(f"{collection.file.name}: {collection.key} left out, which is not a list of records")
-        return
-    for number, record in enumerate(sample, 1):
-        if not isinstance(record, dict):
-            raise SourceError(
-                f"{collection.place(number)}: expected an object with keys, got {str(record)[:40]!r}; a graph in JSON "
-                f'has records such as {{"id": …, "name": …}}, or nodes and edges'
-            )
-    if not sample:
         return
     if collection.key == "@graph" or any("@context" in record or "@type" in record for record in sample):
         raise _is_json_ld(collection.file)
-    objects, ends = _objects(collection, records), _end_keys(sample)
+    add: Adder | None = None
+    for record in collection.records():
+        add = add or _adder_of(graph, collection, name, sample)
+        add(record)
+
+
+def _adder_of(graph: _Graph, collection: Collection, name: str, sample: Sequence[Record]) -> Adder:
     if all(record.get("type") in ("node", "relationship") for record in sample):
-        _read_exported(graph, collection, objects)
-    elif ends is not None:
-        _read_edges(graph, collection, objects, name, ends, sample)
-    elif _last_word(name) in ("node", "vertex", "entity"):
-        _read_typed_nodes(graph, collection, objects, sample)
-    else:
-        _read_records(graph, collection, objects, name, sample)
+        return _add_exported(graph, collection, name)
+    if (ends := _end_keys(sample)) is not None:
+        named = (key for key in _RELATION_KEYS if _are_words(sample, key, few=key in ("label", "type")))
+        return _add_edges_of(graph, collection, name, ends, next(named, None))
+    if _last_word(name) in ("node", "vertex", "entity"):
+        return _add_typed_nodes(graph, collection, sample)
+    kind_name, id_key = _find_own_id(sample, name)
+    if id_key is not None:
+        return _add_nodes(graph, collection, id_key, default=kind_name)
+    keys = [key for key in sample[0] if (_entity(key) or key in _OTHER_IDS) and _are_ids_in(sample, key)]
+    if len(keys) >= 2:
+        return _add_foreign_keys(graph, collection, name, keys)
+    raise SourceError(
+        f"{collection.place()}: the records have no id; they have {listed(sample[0])}, and an id is called id, _id or "
+        f"{singular(name)}_id"
+    )
 
 
 def _is_json_ld(file: Path) -> SourceError:
     return SourceError(f"{file} is JSON-LD, which is RDF; give it a name that ends in .jsonld")
 
 
-def _objects(collection: Collection, records: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Record]]:
-    for number, record in records:
-        if not isinstance(record, dict):
-            place = collection.place(number)
-            raise SourceError(f"{place}: expected an object with keys as before, got {str(record)[:40]!r}")
-        yield number, record
-
-
-def _in_all(sample: Sequence[Record], key: str) -> bool:
-    return all(record.get(key) is not None for record in sample)
-
-
-def _are_scalars(sample: Sequence[Record], key: str) -> bool:
+def _are_ids_in(sample: Sequence[Record], key: str) -> bool:
     """Whether each of some records has an id under a key."""
     return all(_as_id(record.get(key)) is not None for record in sample)
 
@@ -452,246 +441,193 @@ def _are_words(sample: Sequence[Record], key: str, few: bool) -> bool:
     return not few or len(set(map(str, values))) <= max(_FEW_WORDS, len(sample) // 10)
 
 
-def _shared_keys(sample: Sequence[Record]) -> list[str]:
-    return [key for key in sample[0] if all(key in record for record in sample)]
-
-
 def _end_keys(sample: Sequence[Record]) -> tuple[str, str] | None:
     """Return the keys of the two ends if the records are edges."""
     for pair in _END_KEYS:
         dates = pair == ("start", "end") and not all(isinstance(record.get("start"), dict) for record in sample)
-        if all(_in_all(sample, key) for key in pair) and not dates:
+        if all(record.get(key) is not None for record in sample for key in pair) and not dates:
             return pair
     return None
 
 
-def _read_edges(
-    graph: _Graph, collection: Collection, objects: _Objects, name: str, ends: tuple[str, str], sample: Sequence[Record]
-) -> None:
-    edges = _RawEdges(collection)
-    graph.raw_edges.append(edges)
-    relation_key = next((key for key in _RELATION_KEYS if _are_words(sample, key, few=key in ("label", "type"))), None)
-    for number, record in objects:
-        relation = name if relation_key is None else _word(record.get(relation_key))
-        if not relation:
-            raise SourceError(f"{collection.place(number)}: the edge has no {relation_key!r}, as others have")
-        others = record.keys() - {*ends, relation_key, "weight", "id", "direction", "directed"}
-        edges.add(number, record, ends, relation, graph.values_of_edge(name, record, others))
-
-
-def _end(value: Any, key: str, collection: Collection, number: int) -> tuple[str | None, str]:
-    """Return the type, if it is there, and the id of one end: an id, [type, id], or an object with an id."""
-    if isinstance(value, dict) and (id_key := _own_id_key(value, "")) is not None:
-        kind = next((_word(value[key]) for key in _TYPE_KEYS if key in value), None)
-        return kind, str(_as_id(value[id_key]))
-    is_typed = key.endswith("_id") and isinstance(value, list) and len(value) == 2
-    if is_typed and isinstance(value[0], str) and _as_id(value[1]) is not None:
-        return value[0], str(_as_id(value[1]))
-    if (plain := _as_id(value)) is None:
-        place = collection.place(number)
-        raise SourceError(f"{place}: {key!r} is {str(value)[:40]!r}, but the end of an edge is an id")
-    return None, plain
-
-
 def _word(value: Any) -> str:
     """Return a type or relation as a word: the first of several that says something, without KGX's prefix."""
-    items = value if isinstance(value, list) else [value]
-    words = [str(item).removeprefix(BIOLINK).removeprefix(":").strip() for item in items if item]
+    words = [str(item).removeprefix(BIOLINK).removeprefix(":").strip() for item in _listed(value) if item]
     return next((word for word in words if word not in GENERAL_CLASSES), words[0] if words else "")
 
 
-def _read_typed_nodes(graph: _Graph, collection: Collection, objects: _Objects, sample: Sequence[Record]) -> None:
-    """Add nodes that say their own type."""
-    id_key = next((key for key in _ID_KEYS if _are_scalars(sample, key)), None)
+def _add_edges_of(
+    graph: _Graph, collection: Collection, name: str, ends: tuple[str, str], relation_key: str | None
+) -> Adder:
+    """Add records with two ends as edges."""
+    taken = {*ends, relation_key, "weight", "id", "direction", "directed"}
+
+    def add(record: Record) -> None:
+        relation = name if relation_key is None else _word(record.get(relation_key))
+        if not relation:
+            raise SourceError(f"{collection.place()}: the edge has no {relation_key!r}, as others have")
+        (source, start), (target, end) = (_end(record.get(key), key, collection) for key in ends)
+        values = graph.edge_values(name, record, record.keys() - taken)
+        if (weight := record.get("weight")) is not None:
+            if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 <= weight < 2**1000:
+                raise bad_weight(collection.place(), weight)
+            values[_WEIGHT] = weight
+        edges = graph.unresolved[collection, source, relation, target]
+        edges.add(start, end, values, record.get("direction") != "both" and record.get("directed") is not False)
+        edges.numbers.append(collection.number)
+
+    return add
+
+
+def _end(value: Any, key: str, collection: Collection) -> tuple[str | None, str]:
+    """Return the type, if it is there, and the id of one end: an id, [type, id], or an object with an id."""
+    if isinstance(value, dict) and (id_key := _own_id_key(value, "")) is not None:
+        return next((_word(value[key]) for key in _TYPE_KEYS if key in value), None), str(_as_id(value[id_key]))
+    is_typed = key.endswith("_id") and isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
+    kind, id = (value[0], _as_id(value[1])) if is_typed else (None, _as_id(value))
+    if id is None:
+        raise SourceError(f"{collection.place()}: {key!r} is {str(value)[:40]!r}, but the end of an edge is an id")
+    return kind, id
+
+
+def _add_typed_nodes(graph: _Graph, collection: Collection, sample: Sequence[Record]) -> Adder:
+    """Add nodes that may say their own type."""
+    id_key = next((key for key in _ID_KEYS if _are_ids_in(sample, key)), None)
     if id_key is None:
-        raise SourceError(f"{collection.place(1)}: nodes need an id, but have {listed(sample[0])}")
-    type_key = next(
-        (key for key in _TYPE_KEYS if _in_all(sample, key) and _are_words(sample, key, key == "label")), None
-    )
+        raise SourceError(f"{collection.place()}: nodes need an id, but have {listed(sample[0])}")
+    in_all = (key for key in _TYPE_KEYS if all(record.get(key) is not None for record in sample))
+    type_key = next((key for key in in_all if _are_words(sample, key, few=key == "label")), None)
     if type_key == "label" and 2 * len({record["label"] for record in sample}) > len(sample):
         type_key = None  # what nodes are called, each differently
-    for number, record in objects:
-        kind = UNTYPED if type_key is None else _word(record.get(type_key))
-        if not kind or _as_id(record.get(id_key)) is None:
-            missing = id_key if kind else type_key
-            raise SourceError(f"{collection.place(number)}: the node has no {missing!r}, as others have")
-        graph.add_record(graph.kind(kind), record, (collection, number), id_key, type_key)
+    return _add_nodes(graph, collection, id_key, type_key, UNTYPED if type_key is None else "")
 
 
-def _read_records(
-    graph: _Graph, collection: Collection, objects: _Objects, name: str, sample: Sequence[Record]
-) -> None:
-    """Add records with an id as nodes, and records with several foreign keys and no id as edges."""
-    kind_name, id_key = _find_own_id(sample, name)
-    foreign = [key for key in _shared_keys(sample) if (_entity(key) or key in _OTHER_IDS) and _are_scalars(sample, key)]
-    if id_key is None and len(foreign) >= 2:
-        _read_foreign_keys(graph, collection, objects, name, foreign)
-        return
-    if id_key is None:
-        raise SourceError(
-            f"{collection.place(1)}: the records have no id; they have {listed(sample[0])}, and an id is called id, "
-            f"_id or {singular(name)}_id"
-        )
-    kind = graph.kind(kind_name)
-    for number, record in objects:
-        if _as_id(record.get(id_key)) is None:
+def _add_nodes(
+    graph: _Graph, collection: Collection, id_key: str, type_key: str | None = None, default: str = UNTYPED
+) -> Adder:
+    """Add records with an id as nodes; `default` is the type of those that do not say theirs."""
+
+    def add(record: Record) -> None:
+        kind = (_word(record.get(type_key)) if type_key else "") or default
+        id = _as_id(record.get(id_key))
+        if id is None:
             given = f"{record[id_key]!r:.40} is no id" if record.get(id_key) is not None else "it is missing"
-            raise SourceError(f"{collection.place(number)}: every record needs its id in {id_key!r}, but {given}")
-        graph.add_record(kind, record, (collection, number), id_key)
+            raise SourceError(f"{collection.place()}: every record needs its id in {id_key!r}, but {given}")
+        if not kind:
+            raise SourceError(f"{collection.place()}: the node has no {type_key!r}, as others have")
+        content = {key: value for key, value in record.items() if key not in (id_key, type_key)}
+        graph.add_record(graph.kind(kind), id, content, collection.place)
+
+    return add
+
+
+def _add_exported(graph: _Graph, collection: Collection, name: str) -> Adder:
+    """Add nodes and relationships as Neo4j exports them, in one file."""
+    add_node = _add_nodes(graph, collection, "id", "labels")
+    add_edge = _add_edges_of(graph, collection, name, ("start", "end"), "label")
+
+    def add(record: Record) -> None:
+        content = {key: value for key, value in record.items() if key != "type"}
+        (add_edge if record.get("type") == "relationship" else add_node)(content)
+
+    return add
 
 
 def _find_own_id(sample: Sequence[Record], name: str) -> tuple[str, str | None]:
     """Return the type of the records, and the key of their ids: id, one named after the file, or the only one."""
-    for key in _ID_KEYS[:5]:
-        if _are_scalars(sample, key):
+    for key in _OWN_ID_KEYS:
+        if _are_ids_in(sample, key):
             return singular(name), key
-    keys = [key for key in _shared_keys(sample) if _entity(key) and _are_scalars(sample, key)]
+    keys = [key for key in sample[0] if _entity(key) and _are_ids_in(sample, key)]
+    codes = [key for key in _OTHER_IDS if _are_ids_in(sample, key)]
     own = [key for key in keys if singular(name).lower().endswith(str(_entity(key)).lower())]
-    if not own and len(keys) == 1 and not any(key in sample[0] for key in _OTHER_IDS):
-        own = keys if len({record[keys[0]] for record in sample}) == len(sample) else []
+    if not own and len(keys) + len(codes) == 1:
+        own = [key for key in keys + codes if len({record[key] for record in sample}) == len(sample)]
     if own:
-        return str(_entity(own[0])), own[0]
-    codes = [key for key in _OTHER_IDS if _are_scalars(sample, key) and len({r[key] for r in sample}) == len(sample)]
-    if len(codes) == 1 and not keys:
-        return codes[0], codes[0]
-    others = [key for key in _ID_KEYS[5:] if _are_scalars(sample, key)]
+        return _entity(own[0]) or own[0], own[0]
+    others = [key for key in _ID_KEYS if _are_ids_in(sample, key)]
     return singular(name), others[0] if others and not keys else None
 
 
-def _read_foreign_keys(
-    graph: _Graph, collection: Collection, objects: _Objects, name: str, keys: Sequence[str]
-) -> None:
+def _add_foreign_keys(graph: _Graph, collection: Collection, name: str, keys: Sequence[str]) -> Adder:
     """Add records without an id as edges from the first of their foreign keys to the others."""
     kinds = [graph.kind(_entity(key) or key) for key in keys]
     names = [name] if len(keys) == 2 else [kind.name for kind in kinds[1:]]
-    for number, record in objects:
-        ids = [_as_id(record.get(key)) for key in keys]
-        if None in ids:
-            raise SourceError(
-                f"{collection.place(number)}: the record has no {keys[ids.index(None)]!r}, as others have"
-            )
-        rows = [kind.row(str(each)) for kind, each in zip(kinds, ids, strict=True)]
-        named = {each for key in keys for each in _name_keys(key)}
-        values = graph.values_of_edge(name, record, record.keys() - set(keys) - named)
-        for relation, kind, row in zip(names, kinds[1:], rows[1:], strict=True):
-            graph.ends[kinds[0].name, relation, kind.name].add(rows[0], row, values=values)
-        for key, kind, row in zip(keys, kinds, rows, strict=True):
-            label = next((record[each] for each in _name_keys(key) if isinstance(record.get(each), str)), None)
-            if label:
-                kind.names.setdefault(row, label)
+    relations = [(kinds[0].name, relation, kind.name) for relation, kind in zip(names, kinds[1:], strict=True)]
+    name_keys = [(f"{_entity(key) or key}Name", f"{_entity(key) or key}_name") for key in keys]  # reviewerName
+    taken = {*keys, *chain.from_iterable(name_keys)}
+
+    def add(record: Record) -> None:
+        ids = []
+        for key, kind, own_names in zip(keys, kinds, name_keys, strict=True):
+            id = _as_id(record.get(key))
+            if id is None:
+                raise SourceError(f"{collection.place()}: the record has no {key!r}, as others have")
+            ids.append(kind.add(id))
+            if label := next((record[each] for each in own_names if isinstance(record.get(each), str)), None):
+                kind.names.setdefault(id, label)
+        values = graph.edge_values(name, record, record.keys() - taken)
+        for relation, id in zip(relations, ids[1:], strict=True):
+            graph.edges[relation].add(ids[0], id, values)
+
     graph.notes.append(f"{collection.file.name}: its records have no id and are edges between {listed(keys)}")
+    return add
 
 
-def _name_keys(key: str) -> tuple[str, str]:
-    """Return the keys that may hold the name beside an id: reviewerName and reviewer_name for reviewerID."""
-    return f"{_entity(key) or key}Name", f"{_entity(key) or key}_name"
-
-
-def _read_exported(graph: _Graph, collection: Collection, objects: _Objects) -> None:
-    """Add nodes and relationships as Neo4j exports them, in one file."""
-    edges = _RawEdges(collection)
-    graph.raw_edges.append(edges)
-    for number, record in objects:
-        if record.get("type") == "node" and _as_id(record.get("id")) is not None:
-            content = {"id": record["id"], "properties": record.get("properties")}
-            graph.add_record(graph.kind(_word(record.get("labels")) or UNTYPED), content, (collection, number), "id")
-        elif record.get("type") == "relationship" and _word(record.get("label")):
-            label, properties = _word(record["label"]), record.get("properties")
-            own = properties if isinstance(properties, dict) else {}
-            edges.add(number, record, ("start", "end"), label, graph.values_of_edge(label, own, own.keys()))
-        else:
-            raise SourceError(f"{collection.place(number)}: neither a node with an id nor a relationship with a label")
-
-
-# ---- Names of collections ------------------------------------------------------------------------
-def _file_name(file: Path) -> str:
-    """Return what the records of a file are called: its name without numbers, and without `part` at its end."""
-    stem = re.sub(r"(\.(jsonl|ndjson|json))?(\.gz)?$", "", file.name, flags=re.IGNORECASE)
+def _name_of(collection: Collection) -> str:
+    """Return what records are called: their key, or the name of the file without numbers, and without `part` behind."""
+    stem = re.sub(r"(\.(jsonl|ndjson|json))?(\.gz)?$", "", collection.file.name, flags=re.IGNORECASE)
     words = re.findall(r"[^\W\d_]+", stem)
     while len(words) > 1 and words[-1].lower() in _GENERIC:
         words.pop()
-    return "_".join(words)
-
-
-def _last_word(name: str) -> str:
-    return singular(name.rpartition("_")[2].lower())
-
-
-def _name_of(collection: Collection, file_name: str) -> str:
-    for name in (collection.key or "", file_name):
-        if name.lower() not in _GENERIC:
-            return name
-    return "record"
+    names = (collection.key or "", "_".join(words))
+    return next((name for name in names if name.lower() not in _GENERIC), "record")
 
 
 # ---- The graph -----------------------------------------------------------------------------------
-def read_json(files: Sequence[Path], options: ReadOptions, progress: Progress = no_progress) -> HIN:
-    """Read JSON files as one graph."""
+def read_json(files: Sequence[Path], options: ReadOptions, progress: Progress = no_progress) -> "Plan | nx.Graph[Any]":
+    """Return the tables of JSON files, or the graph of NetworkX that a file holds."""
     graph = _Graph()
     for done, file in enumerate(files):
         progress("reading", done, len(files))
         document = Document(file)
         with json_errors(file):
             for collection in document.collections():
-                _read_collection(graph, collection, _name_of(collection, _file_name(file)))
+                _read_collection(graph, collection, _name_of(collection))
         if document.header.get("multigraph") is not None:
-            return _read_node_link(file, options)
+            return _read_node_link(file)
         _check_header(graph, document)
     _refuse_local_ids(graph)
     _resolve(graph)
     _merge_kinds(graph)
-    _find_relations(graph)
-    if not any(ends.sources for ends in graph.ends.values()) and not any(graph.mentioned.values()):
-        raise _no_relations(graph, files)
-    return _assemble(graph, options)
-
-
-def _refuse_local_ids(graph: _Graph) -> None:
-    """Raise if numbers that are unique only within a record would make one node of several."""
-    for kind in graph.kinds.values():
-        numbers = all(id.isdigit() for id in islice(kind.rows, _SAMPLE))
-        if kind.records or not numbers:
-            continue
-        ids = list(kind.rows)
-        if kind.renamed:
-            row, name = next(iter(kind.renamed.items()))
-            facts = f"is called {kind.names[row]!r} and {name!r}"
-        elif not kind.names and kind.values and set(kind.values) <= kind.differing:
-            row, facts = 0, f"has different values of {listed(kind.values, 4)}"
-        else:
-            continue
+    for kind in list(graph.kinds.values()):
+        _find_relations(graph, kind)
+    if not graph.mentioned and not any(edges.sources for edges in graph.edges.values()):
+        keys = [f"{kind.name}.{path}" for kind in graph.kinds.values() for path in kind.values]
         raise SourceError(
-            f"{kind.name} {ids[row]} {facts} in different records, so its id seems to be unique within one record "
-            f"only; make the ids of {kind.name} unique"
+            f"{listed(map(str, files), 3)}: no key leads from one record to another, so there are no edges (the keys "
+            f"are {listed(keys, 8)}); relations are objects with an id, lists of texts, and keys such as user_id"
         )
-
-
-def _no_relations(graph: _Graph, files: Sequence[Path]) -> SourceError:
-    keys = [f"{kind.name}.{path}" for kind in graph.kinds.values() for path in kind.values]
-    return SourceError(
-        f"{listed(map(str, files), 3)}: no key leads from one record to another, so there are no edges (the keys are "
-        f"{listed(keys, 8)}); relations are objects with an id, lists of texts, and keys such as user_id"
-    )
+    return _make_plan(graph, options)
 
 
 def _check_header(graph: _Graph, document: Document) -> None:
     """Note the values of a document that are not records; raise if it is a record itself, or has none."""
     if "@context" in document.header:
         raise _is_json_ld(document.file)
-    if any(_as_id(document.header.get(key)) is not None for key in _ID_KEYS[:5]):
+    if any(_as_id(document.header.get(key)) is not None for key in _OWN_ID_KEYS):
         raise SourceError(f"{document.file} holds one record; write a list of records, or a record per line")
-    objects = [key for key, value in document.header.items() if isinstance(value, dict)]
-    if not graph.kinds and not graph.raw_edges:
+    if not graph.kinds and not graph.unresolved:
         raise SourceError(
             f"{document.file} has no records: its keys are {listed(document.header) or 'none'}, and none holds a list "
             f'of objects; a graph in JSON is {{"nodes": […], "edges": […]}}, a list of records, or a record per line'
         )
-    if objects:
+    if objects := [key for key, value in document.header.items() if isinstance(value, dict)]:
         graph.notes.append(f"{document.file.name}: {listed(objects)} left out, which is not a list of records")
 
 
-def _read_node_link(file: Path, options: ReadOptions) -> HIN:
-    """Read what NetworkX writes as node-link data, by the rules for NetworkX graphs."""
+def _read_node_link(file: Path) -> "nx.Graph[Any]":
+    """Read what NetworkX writes as node-link data."""
     try:
         import networkx as nx
     except ModuleNotFoundError as error:
@@ -705,41 +641,57 @@ def _read_node_link(file: Path, options: ReadOptions) -> HIN:
             graph = nx.node_link_graph(content, edges=key)
         except (nx.NetworkXException, LookupError, TypeError, AttributeError) as error:
             raise SourceError(f"{file} cannot be read as node-link data: {first_line(error)}") from error
-        if unknown:
-            raise SourceError(f"{file}: an edge leads to {min(map(str, unknown))!r}, which is not the id of a node")
-        if len(set(ids)) < len(ids):
-            raise SourceError(f"{file}: node id {Counter(ids).most_common(1)[0][0]!r} is repeated; ids must be unique")
-    return from_networkx(graph, duplicates=options.duplicates)
+    if unknown:
+        raise SourceError(f"{file}: an edge leads to {min(map(str, unknown))!r}, which is not the id of a node")
+    if len(set(ids)) < len(ids):
+        raise SourceError(f"{file}: node id {Counter(ids).most_common(1)[0][0]!r} is repeated; ids must be unique")
+    return graph
+
+
+def _refuse_local_ids(graph: _Graph) -> None:
+    """Raise if numbers that are unique only within a record would make one node of several."""
+    for kind in graph.kinds.values():
+        if kind.has_records or not all(id.isdigit() for id in islice(kind.ids, _FIRST)):
+            continue
+        if kind.renamed:
+            id, name = next(iter(kind.renamed.items()))
+            facts = f"is called {kind.names[id]!r} and {name!r}"
+        elif not kind.names and kind.differing and kind.differing >= kind.values.keys():
+            id, facts = next(iter(kind.ids)), f"has different values of {listed(kind.values, 4)}"
+        else:
+            continue
+        raise SourceError(
+            f"{kind.name} {id} {facts} in different records, so its id seems to be unique within one record only; make "
+            f"the ids of {kind.name} unique"
+        )
 
 
 def _resolve(graph: _Graph) -> None:
     """Give the ends of edges their types: the one that the record names, or that of the node with this id."""
-    known: dict[str, str | None] = {}
+    known: dict[str, str] = {}
     for kind in graph.kinds.values():
-        for id in kind.rows:
-            known[id] = None if id in known else kind.name  # None: several types have it
-    for edges in graph.raw_edges:
-        for at, number in enumerate(edges.numbers):
-            source, start = _node_of(graph, known, edges.sources[at], edges.collection, number)
-            target, end = _node_of(graph, known, edges.targets[at], edges.collection, number)
-            directed = bool(edges.directed[at]) or source != target
-            ends = graph.ends[source, edges.relations[at], target]
-            ends.add(start, end, edges.weights[at], directed, edges.values[at])
-    graph.raw_edges = []
-
-
-def _node_of(
-    graph: _Graph, known: Mapping[str, str | None], end: tuple[str | None, str], collection: Collection, number: int
-) -> tuple[str, int]:
-    """Return the type and the row of an end; without any nodes, all ends are nodes of one type."""
-    name, id = end[0] or (known.get(end[1]) if known else UNTYPED), end[1]
-    if name is None or (known and (name not in graph.kinds or id not in graph.kinds[name].rows)):
-        raise _unknown_node(graph, collection.place(number), id)
-    return name, graph.kind(name).row(id)
+        for id in kind.ids:
+            known[id] = "" if id in known else kind.name  # several types have it
+    for (collection, source, name, target), edges in graph.unresolved.items():
+        rows: defaultdict[Key, list[int]] = defaultdict(list)
+        ends = zip(edges.sources, edges.targets, edges.numbers, strict=True)
+        for row, (start, end, number) in enumerate(ends):
+            both = []
+            for given, id in ((source, start), (target, end)):
+                kind_name = given or (known.get(id, "") if known else UNTYPED)
+                if not known:
+                    graph.kind(kind_name).add(id)
+                elif kind_name not in graph.kinds or id not in graph.kinds[kind_name].ids:
+                    raise _unknown_node(graph, collection.place(number), id)
+                both.append(kind_name)
+            rows[both[0], name, both[1]].append(row)
+        for key, own in rows.items():
+            graph.edges[key].extend(edges, own)
+    graph.unresolved.clear()
 
 
 def _unknown_node(graph: _Graph, place: str, id: str) -> SourceError:
-    owners = [kind.name for kind in graph.kinds.values() if id in kind.rows]
+    owners = [kind.name for kind in graph.kinds.values() if id in kind.ids]
     if owners:
         return SourceError(f"{place}: the id {id!r} is that of a {' and of a '.join(owners)}; edges need unique ids")
     return SourceError(
@@ -747,163 +699,95 @@ def _unknown_node(graph: _Graph, place: str, id: str) -> SourceError:
     )
 
 
-# ---- Types under several keys --------------------------------------------------------------------
 def _merge_kinds(graph: _Graph) -> None:
     """Make one type of those that share an IRI, such as primary_topic and topics: that of records, or the shortest."""
-    owner: dict[str, str] = {}
-    same = {name: name for name in graph.kinds}
-
-    def root(name: str) -> str:
-        while same[name] != name:
-            name = same[name]
-        return name
-
-    for kind in graph.kinds.values():
-        for id in kind.rows:
-            if _IRI.fullmatch(id):
-                one, other = root(owner.setdefault(id, kind.name)), root(kind.name)
-                if one != other:
-                    same[other] = one
-        named = graph.kinds.get(_last_word(kind.name))
-        if (
-            named is not None
-            and named.records
-            and not kind.records
-            and 2 * sum(map(named.rows.__contains__, kind.rows)) >= len(kind.rows)
-        ):
-            same[root(kind.name)] = root(named.name)
-    groups: defaultdict[str, list[_Kind]] = defaultdict(list)
-    for name, kind in graph.kinds.items():
-        groups[root(name)].append(kind)
-    for kinds in groups.values():
-        if len(kinds) > 1:
-            _merge(graph, sorted(kinds, key=lambda kind: (not kind.records, len(kind.name), kind.name)))
+    owner: dict[str, _Kind] = {}
+    for kind in sorted(graph.kinds.values(), key=lambda kind: (not kind.has_records, len(kind.name), kind.name)):
+        iris = [id for id in kind.ids if _IRI.fullmatch(id)]
+        first, named = next((owner[id] for id in iris if id in owner), None), graph.kinds.get(_last_word(kind.name))
+        if first is None and named not in (None, kind) and not kind.has_records:
+            first = named if named.has_records and _share(kind.ids, named) >= 0.5 else None
+        if first is not None:
+            first.merge(graph.kinds.pop(kind.name))
+            _lead_to(graph, kind.name, first.name)
+            graph.notes.append(f"{kind.name} and {first.name} share ids and are one type, {first.name}")
+        owner.update(dict.fromkeys(iris, first or kind))
 
 
-def _merge(graph: _Graph, kinds: Sequence[_Kind]) -> None:
-    first = kinds[0]
-    for other in kinds[1:]:
-        rows = np.array([first.row(id) for id in other.rows], dtype=np.int64)
-        if any(int(rows[row]) in first.records for row in other.records):
-            raise SourceError(
-                f"an id is that of a {first.name} and of a {other.name}; give each record once, or name the files alike"
-            )
-        for row, name in other.names.items():
-            first.names.setdefault(int(rows[row]), name)
-        first.records |= {int(rows[row]) for row in other.records}
-        first.differing |= other.differing
-        for path, column in other.values.items():
-            for row, value in column.items():
-                first.set_value(int(rows[row]), path, value, False)
-        for own, others in ((first.lists, other.lists), (first.loose, other.loose)):
-            for path, lists in others.items():
-                for row, items in lists.items():
-                    own[path].setdefault(int(rows[row]), items)
-        _rename(graph, other.name, first.name, rows)
-        del graph.kinds[other.name]
-    names = listed(kind.name for kind in kinds[1:])
-    graph.notes.append(f"{names} and {first.name} share ids and are one type, {first.name}")
-
-
-def _rename(graph: _Graph, old: str, new: str, rows: NDArray[np.int64]) -> None:
-    """Lead the edges of one type to another, whose rows are given."""
-    for key in [key for key in graph.ends if old in (key[0], key[2])]:
-        ends = graph.ends.pop(key)
-        merged = graph.ends[new if key[0] == old else key[0], key[1], new if key[2] == old else key[2]]
-        for path, values in ends.values.items():
-            merged.values.setdefault(path, {}).update({at + len(merged.sources): v for at, v in values.items()})
-        merged.sources.extend(rows[ends.sources].tolist() if key[0] == old else ends.sources)
-        merged.targets.extend(rows[ends.targets].tolist() if key[2] == old else ends.targets)
-        merged.weights += ends.weights
-        merged.directed |= ends.directed
-    for key in [key for key in graph.mentioned if old in (key[0], key[2])]:
-        pairs = graph.mentioned.pop(key)
-        column = graph.mentioned[new if key[0] == old else key[0], key[1], new if key[2] == old else key[2]]
-        for source, target in pairs:
-            ends_of = int(rows[source]) if key[0] == old else source, int(rows[target]) if key[2] == old else target
-            column[ends_of] = None
+def _lead_to(graph: _Graph, old: str, new: str) -> None:
+    """Lead the edges of one type to another."""
+    for key in [key for key in (*graph.edges, *graph.mentioned) if old in (key[0], key[2])]:
+        renamed = (new if key[0] == old else key[0], key[1], new if key[2] == old else key[2])
+        if (edges := graph.edges.pop(key, None)) is not None:
+            graph.edges[renamed].extend(edges, range(len(edges.sources)))
+        graph.mentioned[renamed] |= graph.mentioned.pop(key, {})
 
 
 # ---- Keys whose values are ids -------------------------------------------------------------------
-def _find_relations(graph: _Graph) -> None:
-    """Turn lists, and the values of foreign keys, into edges."""
-    for kind in list(graph.kinds.values()):
-        for path in list(kind.lists):
-            lists = kind.lists.pop(path)
-            single = kind.values.pop(path, {}) if path not in kind.differing else {}
-            _read_lists(graph, kind, path, lists | {row: [value] for row, value in single.items()})
-        for path, lists in kind.loose.items():
-            _read_loose(graph, kind, path, lists)
-        for path, column in list(kind.values.items()):
-            if path not in kind.differing and not _repeats_id(graph, kind, path, column):
-                _read_foreign(graph, kind, path, column)
+def _find_relations(graph: _Graph, kind: _Kind) -> None:
+    """Turn the lists of nodes of a type, and the values of foreign keys, into edges."""
+    in_lists = [path for path, column in kind.values.items() if any(isinstance(v, list) for v in column.values())]
+    for path in sorted(in_lists, key=kind.loose.__contains__):
+        column = kind.values.pop(path)
+        single = path not in kind.differing  # one value stands for a list of one
+        lists = {id: _listed(value) for id, value in column.items() if single or isinstance(value, list)}
+        find = _foreign_target if path in kind.loose else _list_target
+        target = find(graph, kind, path, list(chain.from_iterable(lists.values())))
+        if target is not None:
+            _add_edges(graph, kind, path, target, lists)
+        elif any(lists.values()):
+            graph.left_out.add(f"{kind.name}.{path}")
+    for path in [path for path in kind.values if path not in kind.differing]:
+        if all(value == id and not id.isdigit() for id, value in kind.values[path].items()):
+            del kind.values[path]  # the id of its own record once more
+            graph.left_out.add(f"{kind.name}.{path}")
+        else:
+            _read_values(graph, kind, path, kind.values[path])
 
 
-def _read_lists(graph: _Graph, kind: _Kind, path: str, lists: Mapping[int, list[Scalar]]) -> None:
-    """Make edges of lists of ids or texts; leave out others."""
-    values = {row: [item for item in items if _as_id(item) is not None] for row, items in lists.items()}
-    distinct = {str(_as_id(item)) for items in values.values() for item in items}
-    target = _target_of(graph, kind, path, distinct)
-    if target is None and any(_is_no_text(item) for items in lists.values() for item in items):
-        graph.left_out[f"{kind.name}.{path}"] += len(lists)
-    elif distinct:
-        _add_edges(graph, kind, path, target or _new_kind(graph, kind, path), values)
-
-
-def _read_loose(graph: _Graph, kind: _Kind, path: str, lists: Mapping[int, list[Scalar]]) -> None:
-    """Make edges of the foreign keys of objects in lists, such as `items[].product_id`; leave out others."""
-    key = path.rpartition(".")[2]
-    entity = _entity(key)
-    named = [
-        each for each in graph.kinds.values() if entity and each.name.lower() in (entity.lower(), _last_word(entity))
-    ]
-    ids = {str(_as_id(item)) for items in lists.values() for item in items}
-    target = named[0] if named else _target_of(graph, kind, path, ids)
-    if target is None and (entity is None or len(ids) == sum(map(len, lists.values()))):
-        graph.left_out[f"{kind.name}.{path}"] += len(lists)
-    else:
-        _add_edges(graph, kind, path, target or graph.kind(str(entity)), lists)
-
-
-def _read_foreign(graph: _Graph, kind: _Kind, path: str, column: Mapping[int, Scalar]) -> None:
+def _read_values(graph: _Graph, kind: _Kind, path: str, column: Mapping[str, Scalar]) -> None:
     """Make edges of values that are ids of nodes, or lists of such ids in one text; leave others as attributes."""
-    ids = {str(_as_id(value)) for value in column.values() if _as_id(value) is not None}
-    linked = [graph.kinds[key[2]] for key in (*graph.ends, *graph.mentioned) if key[:2] == (kind.name, path)]
-    target = next((each for each in linked if ids and all(id in each.rows for id in ids)), None)
-    target = target or _foreign_target(graph, kind, path, column, ids)
-    if linked and target is None:
-        graph.notes.append(f"{path} of {kind.name} leads to nodes in some records and is an attribute in others")
-    split = None if target else _split_ids(graph, kind, path, column)
+    ids = _ids_of(column.values())
+    linked = [graph.kinds[key[2]] for key in (*graph.edges, *graph.mentioned) if key[:2] == (kind.name, path)]
+    target = next((each for each in linked if ids and ids <= each.ids.keys()), None)
+    target = target or _foreign_target(graph, kind, path, list(column.values()))
+    lists: dict[str, list[Any]] = {id: [value] for id, value in column.items()}
+    if target is None:
+        if linked:
+            graph.notes.append(f"{path} of {kind.name} leads to nodes in some records and is an attribute in others")
+        lists = _split_ids(column)
+        target = _target_of(graph, kind, path, _ids_of(chain.from_iterable(lists.values())))
     if target is not None:
-        _add_edges(graph, kind, path, target, {row: [value] for row, value in column.items()})
-    elif split is not None:
-        _add_edges(graph, kind, path, *split)
+        _add_edges(graph, kind, path, target, lists)
+        del kind.values[path]
     elif _entity(path) and ids:
         graph.notes.append(f"{path} of {kind.name} is an attribute: no two records share a value")
-    if target or split:
-        del kind.values[path]
 
 
-def _repeats_id(graph: _Graph, kind: _Kind, path: str, column: dict[int, Scalar]) -> bool:
-    """Whether a key only gives the id of its own record once more; then it is left out. Numbers may agree by chance."""
-    ids = list(kind.rows)
-    if any(not isinstance(value, str) or value.isdigit() or value != ids[row] for row, value in column.items()):
-        return False
-    graph.left_out[f"{kind.name}.{path}"] += len(column)
-    column.clear()
-    return True
+def _list_target(graph: _Graph, kind: _Kind, path: str, items: Sequence[Any]) -> _Kind | None:
+    """Return the type that the items of lists are ids of: a new one for texts, None if they are something else."""
+    ids, key = _ids_of(items), path.rpartition(".")[2]
+    target = _target_of(graph, kind, path, ids)
+    are_texts = all(isinstance(item, str) and len(item) <= _LONG_TEXT and "\n" not in item for item in items)
+    if target is not None or not ids or not are_texts:
+        return target
+    free = (name for name in (singular(_ID_SUFFIX.sub("", key) or key), key) if name not in graph.kinds)
+    return graph.kind(next(free, f"{kind.name}_{singular(key)}"))
 
 
-def _is_no_text(item: Scalar) -> bool:
-    """Whether an item of a list cannot be what a node is called: a number, a boolean or a long text."""
-    return not isinstance(item, str) or len(item) > 200 or "\n" in item
-
-
-def _new_kind(graph: _Graph, kind: _Kind, path: str) -> _Kind:
-    """Return a new type for the texts of a list: the key's own word, or more if that is taken."""
-    key = path.rpartition(".")[2]
-    free = [name for name in (singular(_ID_SUFFIX.sub("", key) or key), key) if name not in graph.kinds]
-    return graph.kind(free[0] if free else f"{kind.name}_{singular(key)}")
+def _foreign_target(graph: _Graph, kind: _Kind, path: str, values: Sequence[Any]) -> _Kind | None:
+    """Return the type that a key with one value leads to, or None if it is an attribute."""
+    ids, key = _ids_of(values), path.rpartition(".")[2]
+    entity = _entity(key)
+    if not ids or any(_as_id(value) is None for value in values):
+        return None
+    if entity is not None:
+        words = (entity.lower(), _last_word(entity))
+        named = next((kind for kind in graph.kinds.values() if kind.name.lower() in words), None)
+        recurs = len(ids) < len(values)
+        return named or _target_of(graph, kind, path, ids) or (graph.kind(entity) if recurs else None)
+    target = _target_of(graph, kind, path, ids) if all(_IRI.fullmatch(id) for id in ids) else None
+    return target if target is not None and all(id in target.ids or _shape(id) for id in ids) else None
 
 
 def _target_of(graph: _Graph, kind: _Kind, path: str, ids: set[str]) -> _Kind | None:
@@ -911,24 +795,28 @@ def _target_of(graph: _Graph, kind: _Kind, path: str, ids: set[str]) -> _Kind | 
     if not ids:
         return None
     key = path.rpartition(".")[2]
-    words = {name.lower() for name in (_entity(key) or "", singular(key), _last_word(singular(key))) if name}
+    word = singular(_ID_SUFFIX.sub("", key) or key).lower()
     fitting = [other for other in graph.kinds.values() if _are_ids(ids, other)]
-    named = [other for other in fitting if other.name.lower() in words]
+    named = [other for other in fitting if other.name.lower() in (word, _last_word(word))]
     if len(named) == 1:
         return named[0]
-    if _last_word(singular(key)) in _LIKE_ITSELF and any(id in kind.rows for id in ids):
+    if (is_own_role(_last_word(word)) or _last_word(word) in _LIKE_ITSELF) and not ids.isdisjoint(kind.ids):
         return kind
-    if len(fitting) == 1 and not all(id.lstrip("-").isdigit() for id in ids):
-        return fitting[0]
-    return None
+    only = len(fitting) == 1 and not all(id.lstrip("-").isdigit() for id in ids)
+    return fitting[0] if only else None
+
+
+def _share(ids: set[str] | dict[str, bool], kind: _Kind) -> float:
+    """Return the share of some ids that are those of a type."""
+    return sum(map(kind.ids.__contains__, ids)) / len(ids)
 
 
 def _are_ids(values: set[str], kind: _Kind) -> bool:
     """Whether values are ids of a type: half of them, or they are written like the ids of that type."""
-    if 2 * sum(value in kind.rows for value in values) >= len(values):
+    if _share(values, kind) >= 0.5:
         return True
-    shapes = {_shape(id) for id in islice(kind.rows, _SAMPLE)}
-    own = {_shape(value) for value in islice(values, _SAMPLE)}
+    shapes = {_shape(id) for id in islice(kind.ids, _FIRST)}
+    own = {_shape(value) for value in islice(values, _FIRST)}
     return len(shapes) <= 8 and None not in own and own <= shapes
 
 
@@ -938,103 +826,78 @@ def _shape(id: str) -> str | None:
     return shape if shape != id and (_IRI.fullmatch(id) or re.fullmatch("[A-Za-z]{1,4}#", shape)) else None
 
 
-def _foreign_target(graph: _Graph, kind: _Kind, path: str, column: Mapping[int, Scalar], ids: set[str]) -> _Kind | None:
-    """Return the type that a key with one value leads to, or None if it is an attribute."""
-    key = path.rpartition(".")[2]
-    entity = _entity(key)
-    if not ids or any(_as_id(value) is None for value in column.values()):
-        return None
-    if entity is not None and key.lower() != "id":
-        named = [other for other in graph.kinds.values() if other.name.lower() in (entity.lower(), _last_word(entity))]
-        own = [kind] if all(id in kind.rows for id in ids) else []
-        recurring = [graph.kind(entity)] if not named and not own and len(ids) < len(column) else []
-        return next(iter([*named, *own, *recurring]), None)
-    target = _target_of(graph, kind, path, ids) if all(_IRI.fullmatch(id) for id in ids) else None
-    return target if target is not None and all(id in target.rows or _shape(id) for id in ids) else None
+def _split_ids(column: Mapping[str, Scalar]) -> dict[str, list[Any]]:
+    """Return the parts of texts such as "u1, u2", if there are commas in the first of them."""
+    texts = {id: value for id, value in column.items() if isinstance(value, str)}
+    if not any("," in text for text in islice(texts.values(), _FIRST)):
+        return {}
+    return {id: [part for part in re.split(r"\s*,\s*", text) if part not in _NOTHING] for id, text in texts.items()}
 
 
-def _split_ids(
-    graph: _Graph, kind: _Kind, path: str, column: Mapping[int, Scalar]
-) -> tuple[_Kind, dict[int, list[Scalar]]] | None:
-    """Return the type and the ids if texts such as "u1, u2" are lists of ids."""
-    texts = {row: value for row, value in column.items() if isinstance(value, str)}
-    if not any("," in text for text in islice(texts.values(), _SAMPLE)):
-        return None
-    parts = {row: [part for part in re.split(r"\s*,\s*", text) if part not in _NOTHING] for row, text in texts.items()}
-    target = _target_of(graph, kind, path, {part for items in parts.values() for part in items})
-    return None if target is None else (target, {row: list(items) for row, items in parts.items()})
-
-
-def _add_edges(graph: _Graph, kind: _Kind, path: str, target: _Kind, values: Mapping[int, Sequence[Scalar]]) -> None:
-    before = len(target.rows)
-    ends = graph.ends[kind.name, path, target.name]
-    for row, items in values.items():
+def _add_edges(graph: _Graph, kind: _Kind, path: str, target: _Kind, lists: Mapping[str, list[Any]]) -> None:
+    before = len(target.ids)
+    edges = graph.edges[kind.name, path, target.name]
+    for source, items in lists.items():
         for item in items:
-            ends.add(row, target.row(str(_as_id(item))))
-    added = (
-        f"; {len(target.rows) - before:,} of them have no record"
-        if target.records and len(target.rows) > before
-        else ""
-    )
+            if (id := _as_id(item)) is not None:
+                edges.add(source, target.add(id), {})
+    more = len(target.ids) - before
+    added = f"; {more:,} of them have no record" if more and target.has_records else ""
     graph.notes.append(f"{path} of {kind.name} is a relation: its values are ids of type {target.name}{added}")
 
 
 # ---- Tables --------------------------------------------------------------------------------------
-def _assemble(graph: _Graph, options: ReadOptions) -> HIN:
-    nodes = [_node_table(graph, kind) for kind in graph.kinds.values() if kind.rows]
+def _make_plan(graph: _Graph, options: ReadOptions) -> Plan:
     for key, pairs in graph.mentioned.items():
         for start, stop in pairs:
-            if start not in graph.kinds[key[0]].records:
-                graph.ends[key].add(start, stop)
-    ids = {table.node_type: table.ids for table in nodes}
-    options.check_names(list(dict.fromkeys(name for _, name, _ in graph.ends)))
+            if not graph.kinds[key[0]].ids[start]:
+                graph.edges[key].add(start, stop, {})
+    nodes = [NodePlan(kind.name, _select_nodes(graph, kind)) for kind in graph.kinds.values() if kind.ids]
+    types = {node.node_type: node.selection.declared_types[_ID] for node in nodes}
+    options.check_names(list(dict.fromkeys(name for _, name, _ in graph.edges)))
     edges = []
-    for (source, name, target), ends in graph.ends.items():
-        relation = options.relation(source, name, target)
-        if relation is not None and ends.sources:
-            relation = replace(relation, directed=relation.directed and (ends.directed or source != target))
-            starts = ids[source].take(pa.array(ends.sources, pa.int64()))
-            stops = ids[target].take(pa.array(ends.targets, pa.int64()))
-            prose = {key for _, key in graph.prose}
-            attributes = _attributes(
-                name, {key: own for key, own in ends.values.items() if key not in prose}, len(starts)
-            )
-            edges.append(EdgeTable(relation, starts, stops, _place_of(name), _weights(ends), attributes))
-    return assemble(nodes, edges, replace(options, notes=[*options.notes, *graph.notes, *_note_left_out(graph)]))
+    for key in list(graph.edges):
+        own, relation = graph.edges.pop(key), options.relation(*key)
+        if relation is not None and own.sources:
+            directed = relation.directed and (own.directed or key[0] != key[2])
+            edges.append(EdgePlan(replace(relation, directed=directed), _select_edges(graph, key, own, types)))
+    why = "nested values and long texts of edges, nested lists, and values that differ between mentions of one node"
+    left_out = [f"left out, as {why}: {listed(sorted(graph.left_out), 8)}"] if graph.left_out else []
+    return Plan(nodes, edges, replace(options, notes=[*options.notes, *graph.notes, *left_out]))
 
 
-def _place_of(what: str) -> Place:
-    return lambda row: f"{what} {row + 1}"
+def _select_nodes(graph: _Graph, kind: _Kind) -> Selection:
+    ids = pa.array(kind.ids, pa.string())
+    ends = {_ID: ids.cast(pa.int64()) if all_read_as_integers(ids) else ids}
+    if kind.names:
+        ends[_NAME] = pa.array([kind.names.get(id) for id in kind.ids], pa.string())
+    graph.left_out |= {f"{kind.name}.{path}" for path in kind.differing if path in kind.values}
+    columns = {
+        f"{path}_" if path in ("id", "name") else path: _as_column([column.get(id) for id in kind.ids])
+        for path, column in kind.values.items()
+        if column and path not in kind.differing
+    }
+    table = ArrowTable(pa.table({**ends, **columns}), kind.name, kind.name)
+    return Selection(table, existing(id=_ID, name=_NAME if kind.names else None), list(columns))
 
 
-def _weights(ends: _Ends) -> pa.Array | None:
-    if all(weight is None for weight in ends.weights):
-        return None
-    return pa.array([1.0 if weight is None else weight for weight in ends.weights], pa.float64())
-
-
-def _attributes(name: str, values: Mapping[str, Mapping[int, Scalar]], count: int) -> RawAttributes:
-    columns = {key: _as_column([column.get(at) for at in range(count)]) for key, column in sorted(values.items())}
-    return RawAttributes.of(pa.table(columns), name)
-
-
-def _node_table(graph: _Graph, kind: _Kind) -> NodeTable:
-    size = len(kind.rows)
-    names = pa.array([kind.names.get(row) for row in range(size)], pa.string()) if kind.names else None
-    columns = {}
-    for path, column in kind.values.items():
-        if not column:
-            continue
-        if path in kind.differing:
-            graph.left_out[f"{kind.name}.{path}"] += len(column)
-        else:
-            columns[f"{path}_" if path in ("id", "name") else path] = _as_column(
-                [column.get(row) for row in range(size)]
-            )
-    ids = pa.array(list(kind.rows), pa.string())
-    attributes, notes = undeclared_attributes(columns, kind.name)
-    graph.notes += notes
-    return NodeTable(kind.name, ids, _place_of(kind.name), names, attributes)
+def _select_edges(graph: _Graph, key: Key, edges: _Edges, types: Mapping[str, pa.DataType]) -> Selection:
+    source, name, target = key
+    columns = {
+        column: _as_column([*values, *[None] * (len(edges.sources) - len(values))])
+        for column, values in sorted(edges.columns.items())
+        if not any(graph.is_prose(*path) for path in graph.prose if path[1] == column)
+    }
+    weights = columns.pop(_WEIGHT, None)
+    chosen = choose_columns(ArrowTable(pa.table(columns), name, name), ())
+    graph.notes += chosen.notes(name)
+    ends = {_SOURCE: pa.array(edges.sources, pa.string()).cast(types[source])}
+    ends[_TARGET] = pa.array(edges.targets, pa.string()).cast(types[target])
+    if weights is not None:
+        ends[_WEIGHT] = pc.fill_null(weights, pa.scalar(1, weights.type))
+    roles = existing(source=_SOURCE, target=_TARGET, weight=None if weights is None else _WEIGHT)
+    table = ArrowTable(pa.table({**ends, **columns}), name, name)
+    return Selection(table, roles, chosen.columns, kinds=chosen.kinds)
 
 
 def _as_column(values: list[Scalar | None]) -> pa.Array:
@@ -1045,13 +908,5 @@ def _as_column(values: list[Scalar | None]) -> pa.Array:
             return pa.array(values, pa.float64() if float in kinds else None)
         except (pa.ArrowInvalid, OverflowError):
             pass
-    return pa.array(
-        [None if value is None else value if isinstance(value, str) else json.dumps(value) for value in values],
-        pa.string(),
-    )
-
-
-def _note_left_out(graph: _Graph) -> list[str]:
-    paths = sorted({*graph.left_out, *(f"{name}.{path}" for name, path in graph.tables)})
-    reason = "nested values and long texts of edges, nested lists, and values that differ between mentions of one node"
-    return [f"left out, as {reason}: {listed(paths, 8)}"] if paths else []
+    texts = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
+    return pa.array(texts, pa.string())

@@ -2,73 +2,94 @@
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
 
+from neupath._runtime.files import LONGEST_LINE
 from neupath.errors import SourceError, first_line
 from neupath.io.text_files import file_errors, not_utf8, open_lines, open_raw
 
 JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 _BLOCK, _LARGEST = 1 << 20, 1 << 28
 """How many characters are read at a time, and how many one value may have."""
-_MOST_KEYS = 1000
+_MOST_KEYS, _SAMPLE = 1000, 1000
+_NO_SPACE = re.compile(r"\S")
 Record = dict[str, Any]
 
 
-@dataclass(frozen=True)
 class Collection:
     """Records of one kind: the lines of a file, or an array; `key` is what a document calls the array."""
 
-    file: Path
-    key: str | None
-    records: Iterator[tuple[int, Any]]
-    """Each record with its number: the line, or the position in the array."""
-    by_line: bool
+    def __init__(self, file: Path, key: str | None, values: Iterator[tuple[int, Any]], *, by_line: bool) -> None:
+        self.file, self.key, self._by_line = file, key, by_line
+        first = list(islice(values, _SAMPLE))
+        self.sample = [value for _, value in first]
+        """The first records."""
+        self.number = 1
+        """The number of the record that is read: its line, or its position in the array."""
+        self._values = chain(first, values)
 
-    def place(self, number: int) -> str:
-        """Return where a record is, for error messages."""
-        if self.by_line:
-            return f"{self.file}, line {number}"
-        return f"{self.file}, item {number}{f' of {self.key}' if self.key else ''}"
+    def records(self) -> Iterator[Record]:
+        """Yield the records; raise if a value is none."""
+        for number, value in self._values:
+            self.number = number
+            if not isinstance(value, dict):
+                raise SourceError(
+                    f"{self.place()}: expected an object with keys, got {str(value)[:40]!r}; a graph in JSON has "
+                    f'records such as {{"id": …, "name": …}}, or nodes and edges'
+                )
+            yield value
+
+    def place(self, number: int | None = None) -> str:
+        """Return where a record is, by default the one that is read, for error messages."""
+        number = self.number if number is None else number
+        of_key = f" of {self.key}" if self.key else ""
+        return f"{self.file}, line {number}" if self._by_line else f"{self.file}, item {number}{of_key}"
+
+    def skip(self) -> None:
+        """Read what is left."""
+        for _ in self._values:
+            pass
 
 
-@dataclass
 class Document:
     """A JSON file: its collections, one after the other, and the other values of the document, as far as it is read."""
 
-    file: Path
-    header: Record = field(default_factory=dict)
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.header: Record = {}
 
     def collections(self) -> Iterator[Collection]:
-        """Yield the collections; each must be read before the next, within `json_errors`."""
+        """Yield the collections, within `json_errors`; each is to be read before the next."""
         if _has_lines(self.file):
-            yield Collection(self.file, None, _lines(self.file), True)
+            yield Collection(self.file, None, _lines(self.file), by_line=True)
             return
         with open_raw(self.file) as raw, io.TextIOWrapper(raw, "utf-8-sig") as text:
-            yield from self._arrays(_Scanner(self.file, text))
+            for collection in self._arrays(_Scanner(self.file, text)):
+                yield collection
+                collection.skip()
 
     def _arrays(self, scanner: "_Scanner") -> Iterator[Collection]:
-        if scanner.peek() == "[":
-            yield Collection(self.file, None, scanner.items(), False)
-        elif scanner.peek() == "{":
-            for key in scanner.members():
-                if scanner.peek() == "[":
-                    yield Collection(self.file, key, scanner.items(), False)
-                elif len(self.header) < _MOST_KEYS:
-                    self.header[key] = scanner.value()
-                else:
-                    raise SourceError(
-                        f"{self.file} has more than {_MOST_KEYS:,} keys; write a list of records with ids instead, "
-                        f"or a record per line"
-                    )
-        else:
-            found = f"{str(scanner.value())[:40]!r}" if scanner.peek() else "nothing"
-            raise SourceError(f"{self.file} holds {found}; a graph in JSON is an object, an array or lines of objects")
+        for key in scanner.members() if scanner.peek() == "{" else [None]:
+            if scanner.peek() == "[":
+                yield Collection(self.file, key, scanner.items(), by_line=False)
+            elif key is None:
+                found = f"{str(scanner.value())[:40]!r}" if scanner.peek() else "nothing"
+                raise SourceError(
+                    f"{self.file} holds {found}; a graph in JSON is an object, an array or lines of objects"
+                )
+            elif len(self.header) < _MOST_KEYS:
+                self.header[key] = scanner.value()
+            else:
+                raise SourceError(
+                    f"{self.file} has more than {_MOST_KEYS:,} keys; write a list of records with ids instead, or a "
+                    f"record per line"
+                )
         if scanner.peek():
             raise scanner.error("expected the end of the document")
 
@@ -87,16 +108,30 @@ def json_files(path: Path, ignore: tuple[str, ...] | list[str] = ()) -> list[Pat
     return [file for file in files if not any(fnmatch(file.name, pattern) for pattern in ignore)]
 
 
+@contextmanager
+def json_errors(file: Path) -> Iterator[None]:
+    """Turn errors of the parser and of the system about a file into a SourceError."""
+    try:
+        with file_errors(file):
+            yield
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{file} {not_utf8(error)}") from error
+    except RecursionError as error:
+        raise SourceError(f"{file} is nested too deeply; records have some levels, not hundreds") from error
+    except ValueError as error:  # such as an integer of thousands of digits
+        raise SourceError(f"{file} cannot be read as JSON: {first_line(error)}") from error
+
+
 # ---- Lines ---------------------------------------------------------------------------------------
 def _has_lines(file: Path) -> bool:
     """Whether a file holds a value per line: by its name, or because its first line is an object and not the last."""
     if not file.name.lower().removesuffix(".gz").endswith(".json"):
         return True
-    with open_lines(file) as lines:
-        filled = islice(filter(str.strip, lines), 2)
+    with open_raw(file) as raw, io.TextIOWrapper(raw, "utf-8-sig") as text:
+        filled = filter(str.strip, iter(lambda: text.readline(LONGEST_LINE), ""))
         first, second = next(filled, ""), next(filled, None)
     try:
-        return isinstance(json.loads(first), dict) and second is not None
+        return second is not None and first.endswith("\n") and isinstance(json.loads(first), dict)
     except ValueError:
         return False
 
@@ -122,13 +157,12 @@ class _Scanner:
 
     def peek(self) -> str:
         """Return the next character that is not a space, or nothing at the end."""
-        while True:
-            while self._at < len(self._text):
-                if not self._text[self._at].isspace():
-                    return self._text[self._at]
-                self._at += 1
+        while (found := _NO_SPACE.search(self._text, self._at)) is None:
+            self._at = len(self._text)
             if not self._more():
                 return ""
+        self._at = found.start()
+        return found[0]
 
     def members(self) -> Iterator[str]:
         """Yield the keys of an object; the value of each must be read before the next."""
@@ -141,8 +175,7 @@ class _Scanner:
 
     def items(self) -> Iterator[tuple[int, Any]]:
         """Yield the numbered items of an array."""
-        for number in self._each("[", "]"):
-            yield number, self.value()
+        return ((number, self.value()) for number in self._each("[", "]"))
 
     def value(self) -> Any:
         """Read one whole value."""
@@ -167,13 +200,12 @@ class _Scanner:
 
     def _each(self, opening: str, closing: str) -> Iterator[int]:
         self._take(opening)
-        if self.peek() != closing:
-            number = 1
-            yield number
-            while self.peek() == ",":
+        number = 0
+        while self.peek() != closing if number == 0 else self.peek() == ",":
+            if number:
                 self._take(",")
-                number += 1
-                yield number
+            number += 1
+            yield number
         self._take(closing)
 
     def _take(self, char: str) -> None:
@@ -190,23 +222,3 @@ class _Scanner:
         self._lines += self._text.count("\n", 0, self._at)
         self._text, self._at = self._text[self._at :] + block, 0
         return bool(block)
-
-
-def sampled(records: Iterator[tuple[int, Any]], size: int) -> tuple[list[Any], Iterator[tuple[int, Any]]]:
-    """Return the first records, and an iterator over all of them."""
-    first = list(islice(records, size))
-    return [record for _, record in first], chain(first, records)
-
-
-@contextmanager
-def json_errors(file: Path) -> Iterator[None]:
-    """Turn errors of the parser and of the system about a file into a SourceError."""
-    try:
-        with file_errors(file):
-            yield
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{file} {not_utf8(error)}") from error
-    except RecursionError as error:
-        raise SourceError(f"{file} is nested too deeply; records have some levels, not hundreds") from error
-    except ValueError as error:  # such as an integer of thousands of digits
-        raise SourceError(f"{file} cannot be read as JSON: {first_line(error)}") from error
