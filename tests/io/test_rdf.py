@@ -90,6 +90,13 @@ def test_all_formats_give_the_same_graph(tmp_path: Path, name: str, text: str) -
     assert any("named graphs" in note for note in hin.notes) == (text == AS_QUADS or "ex:g {" in text)
 
 
+def test_no_statement_is_lost_where_the_parser_is_read_in_batches(tmp_path: Path) -> None:
+    """Every 65,537th statement of a file that is not N-Triples was lost."""
+    count = 140_000
+    text = PREFIXES + "".join(f"ex:n{number} ex:p ex:m .\n" for number in range(count))
+    assert shape(npth.load(_put(tmp_path, "a.ttl", text))) == {"entity -p-> entity": count}
+
+
 def test_literals_are_names_and_attributes_of_their_types(tmp_path: Path) -> None:
     hin = npth.load(_put(tmp_path, "films.ttl", FILMS))
     person, film = hin.nodes["Person"], hin.nodes["Film"]

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
@@ -313,7 +313,7 @@ def _read_document(file: Path, stream: Any, statements: _Collector, blank: _Blan
     base = f"file:///{re.sub('[^A-Za-z0-9._-]', '_', file.name)}"
     with _syntax_errors(file):
         quads = ox.parse(io.BufferedReader(watched, 1 << 16), format=kind, base_iri=base)
-        while batch := [quad for quad, _ in zip(quads, range(_QUADS), strict=False)]:
+        while batch := list(islice(quads, _QUADS)):
             statements.add_quads(batch, blank)
         statements.prefixes |= {namespace: prefix for prefix, namespace in quads.prefixes.items() if prefix}
 
