@@ -1,9 +1,7 @@
-"""The tables of a graph: which columns of which tables hold its nodes and edges, and the checks of their rows.
+"""The plan of a graph: which columns of which tables hold its nodes and edges, and the checks of their rows.
 
-Three readers turn them into a graph, because a graph may fit into memory, on a disk, or on a cluster only:
-`io.assembly` reads whole tables, `io.out_of_core` streams them through a database, and `cluster.ingestion` shares them
-out to workers. All three number ids in the same order, merge parallel edges alike and raise the same errors;
-tests/test_readers_contract.py holds them to it.
+`io.assemble` follows it, into memory or, streamed through a database, into a store; tests/test_readers_contract.py holds
+the two to the same graph and the same errors.
 """
 
 import json

@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neupath.errors import SourceError
-from neupath.graph.hin import HIN, Edges, check_counts
+from neupath.graph.hin import Edges, check_counts
 from neupath.graph.metapath import Relation
-from neupath.io.assembly import TripleTable, TypedTable, assemble_typed
 from neupath.io.interop import repeats_backwards
-from neupath.io.plan import Place, ReadOptions, to_weights
+from neupath.io.plan import EdgePlan, NodePlan, Place, Plan, ReadOptions, Selection, SharedIds, to_weights
 from neupath.io.table_files import open_table
+from neupath.io.tables import ArrowTable
 from neupath.io.text_files import Dialect, file_errors, not_utf8, open_lines
 
 NODES, LINKS, MEANINGS = "node.dat", "link.dat", "info.dat"
@@ -31,7 +32,22 @@ class _Meanings:
     relations: dict[str, str] = field(default_factory=dict)
 
 
-def read_hgb(folder: Path, options: ReadOptions) -> HIN:
+class _Lines(ArrowTable):
+    """The lines of a file that are read; `place` says where each is."""
+
+    def __init__(self, columns: Mapping[str, pa.Array], path: Path, place: Place) -> None:
+        super().__init__(pa.table(columns), path.stem, str(path))
+        self.label, self._place = path.name, place
+
+    @property
+    def selection(self) -> Selection:
+        return Selection(self, {name: name for name in self.columns}, all_text=True)
+
+    def place(self, row: int) -> str:
+        return self._place(row)
+
+
+def read_hgb(folder: Path, options: ReadOptions) -> Plan:
     """Read node.dat (id, name, type, features) and link.dat (source, target, relation, weight), without features.
 
     info.dat names types and relations; without it their numbers are their names. A relation that only repeats another
@@ -44,25 +60,33 @@ def read_hgb(folder: Path, options: ReadOptions) -> HIN:
     notes = [f"{name} was left out: the graph is read from {NODES} and {LINKS}" for name in others]
     if has_features:
         notes.append(f"the features in {NODES} were left out")
-    return assemble_typed(nodes, links, replace(options, notes=[*repeats, *notes]))
+    relation = Relation("node", "link", "node")
+    return Plan(
+        [NodePlan("node", nodes.selection)],
+        [EdgePlan(relation, links.selection)],
+        replace(options, notes=[*repeats, *notes]),
+        SharedIds("node"),
+    )
 
 
-def _read_nodes(path: Path, meanings: _Meanings) -> tuple[TypedTable, bool]:
+def _read_nodes(path: Path, meanings: _Meanings) -> tuple[_Lines, bool]:
     """Return the nodes, and whether there are features; some lines may have none, so node.dat is not a table."""
-    ids, names, types, has_features = [], [], [], False
+    numbers, ids, names, types, has_features = array("q"), [], [], [], False
     for number, line in _lines(path):
         cells = line.split("\t", 3)
         if len(cells) < 3:
             raise SourceError(f"{path}, line {number}: expected id, name and type with tabs between them, got {line!r}")
+        numbers.append(number)
         ids.append(cells[0])
         names.append(cells[1])
         types.append(meanings.types.get(cells[2], cells[2]))
         has_features |= len(cells) > 3
-    place = _place(path)
-    return TypedTable(pa.array(ids, pa.string()), pa.array(types, pa.string()), place, pa.array(names)), has_features
+    columns = {"id": ids, "type": types, "name": names}
+    texts = {name: pa.array(values, pa.string()) for name, values in columns.items()}
+    return _Lines(texts, path, lambda row: f"{path}, line {numbers[row]}"), has_features
 
 
-def _read_links(path: Path, meanings: _Meanings) -> tuple[TripleTable, list[str]]:
+def _read_links(path: Path, meanings: _Meanings) -> tuple[_Lines, list[str]]:
     """Return the links without those that repeat others, and notes on those left out."""
     file = open_table(path, Dialect("\t", "", header=False))
     if len(file.columns) not in (3, 4):
@@ -72,19 +96,15 @@ def _read_links(path: Path, meanings: _Meanings) -> tuple[TripleTable, list[str]
         )
     table = file.read(file.columns, dict.fromkeys(file.columns, pa.string()))
     rows, repeats = _without_repeats(table, file.place)
-    links = table.take(rows)
-    sources, targets, codes, *weights = (links[column].combine_chunks() for column in links.column_names)
-    relations = pa.array([meanings.relations.get(code, code) for code in codes.to_pylist()], pa.string())
+    links = dict(zip(("source", "target", "relation", "weight"), table.take(rows).columns, strict=False))
+    names = [meanings.relations.get(code, code) for code in links["relation"].to_pylist()]
+    links["relation"] = pa.array(names, pa.string())
     notes = [
         f"relation {meanings.relations.get(code, code)} was left out: it repeats "
         f"{meanings.relations.get(other, other)} backwards"
         for code, other in repeats
     ]
-
-    def place(row: int) -> str:
-        return file.place(rows[row].as_py())
-
-    return TripleTable(sources, relations, targets, place, weights[0] if weights else None), notes
+    return _Lines(links, path, lambda row: file.place(rows[row].as_py())), notes
 
 
 def _without_repeats(table: pa.Table, place: Place) -> tuple[pa.Array, list[tuple[str, str]]]:
@@ -158,10 +178,3 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                     yield number, line.rstrip("\n")
     except UnicodeDecodeError as error:
         raise SourceError(f"{path} {not_utf8(error)}") from error
-
-
-def _place(path: Path) -> Place:
-    def find(row: int) -> str:
-        return next(f"{path}, line {number}" for at, (number, _) in enumerate(_lines(path)) if at == row)
-
-    return find
