@@ -1,7 +1,7 @@
 """The plan of a graph: which columns of which tables hold its nodes and edges, and the checks of their rows.
 
-`io.assemble` follows it, into memory or, streamed through a database, into a store; tests/test_readers_contract.py holds
-the two to the same graph and the same errors.
+`io.assemble` follows it, into memory or, streamed through a database, into a store; tests/test_readers_contract.py
+holds the two to the same graph and the same errors.
 """
 
 import json
