@@ -1,4 +1,4 @@
-"""Trace six walks through the source: the functions that run, the files they are in, and the switches between files.
+"""Trace seven walks through the source: the functions that run, the files they are in, and the switches between files.
 
     python benchmarks/walks.py             print a table of all walks
     python benchmarks/walks.py search      list the files of one walk, in the order in which they are entered
@@ -133,12 +133,22 @@ def train(trace: Trace, folder: Path) -> None:
     run_command(trace, "search", "stdlib", "ArgumentParser", "--model", folder / "model")
 
 
-def import_folder(trace: Trace, folder: Path) -> None:
+def write_films(folder: Path) -> Path:
     source = folder / "films"
     source.mkdir()
     (source / "movie_actor.csv").write_text("movie,actor\nAlien,Weaver\nAliens,Weaver\nHeat,Pacino\n")
     (source / "movies.csv").write_text("id,name,year\nAlien,Alien,1979\nAliens,Aliens,1986\nHeat,Heat,1995\n")
-    run_command(trace, "import", source, "--to", folder / "store")
+    return source
+
+
+def load_folder(trace: Trace, folder: Path) -> None:
+    source = write_films(folder)
+    with trace.recording():
+        neupath.load(source)
+
+
+def import_folder(trace: Trace, folder: Path) -> None:
+    run_command(trace, "import", write_films(folder), "--to", folder / "store")
 
 
 WALKS: dict[str, Callable[[Trace, Path], None]] = {
@@ -147,6 +157,7 @@ WALKS: dict[str, Callable[[Trace, Path], None]] = {
     "update": update,
     "infer": infer,
     "train": train,
+    "load": load_folder,
     "import": import_folder,
 }
 
