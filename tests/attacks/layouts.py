@@ -23,7 +23,7 @@ import numpy as np
 from neupath import HIN
 from neupath.errors import NeuPathError
 from neupath.graph.edge_attributes import edge_kinds
-from neupath.io.edge_columns import attribute_name
+from neupath.io.values import attribute_name
 from tests.io.corpus import SOURCES
 from tests.io.corpus.frame import Column, Sample, Table, edges_of, names_of, read, with_tables
 

@@ -18,8 +18,8 @@ from neupath import HIN, NeuPathError
 from neupath.errors import GraphError, QueryError, WriteError
 from neupath.graph.hin import digest
 from neupath.io import import_store, out_of_core, write_folder
-from neupath.io.attributes import ColumnType
 from neupath.io.formats import parquet, text
+from neupath.io.values import ColumnType
 from neupath.store import bulk_writer as filling
 from neupath.store import check, database, open_store, write_store
 from neupath.store.database import run

@@ -19,7 +19,6 @@ from neupath.errors import GraphError
 from neupath.graph.hin import HIN, Edges, Floats, check_counts
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
-from neupath.io.attributes import EdgeAttributes, NodeAttributes, TextsOf
 from neupath.io.plan import (
     EdgePlan,
     NodePlan,
@@ -47,6 +46,7 @@ from neupath.io.plan import (
     to_weights,
     unknown_end,
 )
+from neupath.io.values import EdgeAttributes, NodeAttributes, TextsOf
 
 
 def read_tables(source: TableSource) -> HIN:

@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.notations import Fit, find_fit, may_be_values, quoted, toml_key
-from neupath.io.edge_columns import is_text
 from neupath.io.plan import LISTS, EdgePlan, Plan, Selection, SharedIds
 from neupath.io.tables import Table
 from neupath.io.text_files import Dialect, file_errors, refuse_special
+from neupath.io.values import is_text
 
 C = TypeVar("C")
 GRAPH_TOML = "graph.toml"

@@ -24,7 +24,6 @@ from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repe
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
 from neupath.io.assemble import Assembler, EdgeGroup, IdFacts, NodePool, plan_of
-from neupath.io.attributes import TextsOf
 from neupath.io.load import load, show_notes
 from neupath.io.plan import (
     INTEGERS,
@@ -40,6 +39,7 @@ from neupath.io.plan import (
     unknown_end,
 )
 from neupath.io.recognition import find_tables
+from neupath.io.values import TextsOf
 from neupath.store import BulkWriter, StoreLayout, Triplets, fetch, fetch_entries, new_store, node_table, write_store
 from neupath.store.bulk_writer import BATCH_ROWS
 from neupath.store.database import attribute_columns, run, run_on

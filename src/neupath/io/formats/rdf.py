@@ -18,10 +18,10 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, MissingExtraError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges, check_counts
 from neupath.graph.nodes import Nodes, Rows
-from neupath.io.edge_columns import undeclared_attributes
 from neupath.io.formats.rdf_statements import Codes, Links, Statements, Values, read_statements
 from neupath.io.graph_toml import RdfConfig
 from neupath.io.plan import ReadOptions
+from neupath.io.values import undeclared_attributes
 
 RDF, RDFS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#"
 OWL, XSD = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2001/XMLSchema#"

@@ -39,9 +39,29 @@ from neupath.graph.notations import (
     toml_key,
 )
 from neupath.io.columns import snake
-from neupath.io.edge_columns import attribute_name, is_text
 from neupath.io.plan import Place, Selection
-from neupath.io.tables import Table, TableFile
+from neupath.io.tables import ArrowTable, Table, TableFile
+
+_NEO4J_TYPE = re.compile(
+    r"(?<=.):(int|long|float|double|boolean|byte|short|char|string|date|time|datetime|local\w+|duration|point)(\[\])?$",
+    re.IGNORECASE,
+)
+
+
+def attribute_name(column: str) -> str:
+    """Return what the attribute of a column is called; meta-paths can name it.
+
+    >>> attribute_name("since:int"), attribute_name("4")
+    ('since', 'column_4')
+    """
+    plain = _NEO4J_TYPE.sub("", column)
+    return f"column_{plain}" if plain.isdigit() else plain
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of a type are texts."""
+    return kept_type(kind) == TEXT and not pa.types.is_time(kind)
+
 
 # ---- The type of a text column -------------------------------------------------------------------
 _TEXT = (pa.string(), pa.binary())
@@ -354,6 +374,15 @@ class NodeAttributes:
     def notes(self, texts_of: "TextsOf") -> list[str]:
         """Return notes on texts that are numbers or dates, and on words that were read as missing values."""
         return note_texts(self.selection, {each.column: each.type for each in self.columns}, texts_of)
+
+
+def undeclared_attributes(columns: Mapping[str, pa.Array], node_type: str) -> tuple[pa.Table, list[str]]:
+    """Return the attributes of nodes of which no graph.toml speaks as they are kept, and notes on them."""
+    rows = pa.table(dict(columns))
+    table = ArrowTable(rows, node_type, node_type)
+    attributes = NodeAttributes(Selection(table, {}, table.columns))
+    attributes.look(rows)
+    return attributes.convert(rows, table.place), attributes.notes(lambda column: [rows[column]])
 
 
 # ---- Attributes of edges -------------------------------------------------------------------------
