@@ -26,9 +26,6 @@ from neupath.io.plan import (
     Plan,
     SelectedRows,
     Selection,
-    SharedIds,
-    TableSource,
-    TripleTables,
     all_read_as_integers,
     empty_cell,
     empty_end,
@@ -49,23 +46,9 @@ from neupath.io.plan import (
 from neupath.io.values import EdgeAttributes, NodeAttributes, TextsOf
 
 
-def read_tables(source: TableSource) -> HIN:
-    """Read the tables of a source as a graph in memory."""
-    return MemoryAssembler(plan_of(source)).assemble()
-
-
-def plan_of(source: TableSource) -> Plan:
-    """Return the plan of a source."""
-    if not isinstance(source, TripleTables):
-        return source
-    tables = source.node_tables or ([source.nodes] if source.nodes is not None else [])
-    nodes = [NodePlan(each.spaces.get("id") or source.node_type, each) for each in tables]
-    names = [source.relation or each.table.name.strip() or "edge" for each in source.edges]
-    edges = [
-        EdgePlan(Relation(source.node_type, name, source.node_type), each)
-        for name, each in zip(names, source.edges, strict=True)
-    ]
-    return Plan(nodes, edges, source.options, SharedIds(source.node_type, source.prefixed, source.labels))
+def read_tables(plan: Plan) -> HIN:
+    """Read the tables of a plan as a graph in memory."""
+    return MemoryAssembler(plan).assemble()
 
 
 # ---- What is read together -----------------------------------------------------------------------

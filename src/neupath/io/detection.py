@@ -71,8 +71,7 @@ from neupath.io.plan import (
     Plan,
     ReadOptions,
     Selection,
-    TableSource,
-    TripleTables,
+    SharedIds,
     existing,
 )
 from neupath.io.proposals import (
@@ -103,9 +102,7 @@ class Tables:
     """Whether they are files, which a graph.toml can describe."""
 
 
-def recognise_folder(
-    folder: Path, config: str | Path | None = None, duplicates: Duplicates | None = None
-) -> TableSource:
+def recognise_folder(folder: Path, config: str | Path | None = None, duplicates: Duplicates | None = None) -> Plan:
     """Recognise the tables of a folder, with its own graph.toml or another one."""
     settings = read_settings(folder, config)
     if is_in_parts(folder) and not any((folder / name).exists() for name in settings.files):
@@ -137,7 +134,7 @@ def recognise_files(
     duplicates: Duplicates | None,
     notes: Sequence[str] = (),
     where: Path | None = None,
-) -> TableSource:
+) -> Plan:
     """Recognise some table files as one graph.
 
     graph.toml names files in `folder`; `notes` are added to the graph; errors call the source `where`.
@@ -162,38 +159,34 @@ def recognise_files(
     return recognise(given, settings, options, duplicates)
 
 
-def recognise(
-    given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None = None
-) -> TableSource:
+def recognise(given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None = None) -> Plan:
     """Recognise triples, or one table of nodes and one of edges, or else one table per relation."""
     try:
         return _recognise_noted(given, settings, options, duplicates)
     except UnrecognisedError as error:
 
-        def read_as(tables: Tables, proposed: Config) -> TableSource:
+        def read_as(tables: Tables, proposed: Config) -> Plan:
             return _recognise_noted(tables, proposed, options_of(proposed, duplicates), duplicates)
 
         raise with_proposal(error, given, settings, read_as) from None
 
 
-def _recognise_noted(
-    given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None
-) -> TableSource:
-    source = _recognise(given, settings, options, duplicates)
-    if isinstance(source, Plan):
-        source = refuse_crosstabs(source, given, settings)
-    tables = list({id(table): table for table in source.tables}.values())
-    edges = [edge.selection for edge in source.edges] if isinstance(source, Plan) else source.edges
-    notes = [*source.options.notes, *_note_partitions(tables), *_note_comments(tables), *_note_weights(edges)]
-    return _with_settings(replace(source, options=replace(source.options, notes=notes)), settings)
+def _recognise_noted(given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None) -> Plan:
+    plan = _recognise(given, settings, options, duplicates)
+    if plan.shared is None:
+        plan = refuse_crosstabs(plan, given, settings)
+    tables = list({id(table): table for table in plan.tables}.values())
+    edges = [edge.selection for edge in plan.edges]
+    notes = [*plan.options.notes, *_note_partitions(tables), *_note_comments(tables), *_note_weights(edges)]
+    return _with_settings(replace(plan, options=replace(plan.options, notes=notes)), settings)
 
 
 _IN_OWN, _IN_WRITTEN = "in graph.toml", "in graph.toml, which `neupath init` writes"
 
 
-def _with_settings(source: TableSource, settings: Config) -> TableSource:
+def _with_settings(plan: Plan, settings: Config) -> Plan:
     """Let all selections read ids as graph.toml says, and say where it stands if it names no tables yet."""
-    options = source.options
+    options = plan.options
 
     def clean(selection: Selection) -> Selection:
         place = selection.declared_in
@@ -202,19 +195,12 @@ def _with_settings(source: TableSource, settings: Config) -> TableSource:
         missing, is_folded = options.missing_ids or (), bool(options.fold_ids)
         return replace(selection, missing_ids=missing, fold_ids=is_folded, declared_in=place)
 
-    if isinstance(source, Plan):
-        nodes = [replace(node, selection=clean(node.selection)) for node in source.nodes]
-        edges = [replace(edge, selection=clean(edge.selection)) for edge in source.edges]
-        return replace(source, nodes=nodes, edges=edges)
-    return replace(
-        source,
-        nodes=source.nodes and clean(source.nodes),
-        edges=[clean(edges) for edges in source.edges],
-        node_tables=[clean(nodes) for nodes in source.node_tables],
-    )
+    nodes = [replace(node, selection=clean(node.selection)) for node in plan.nodes]
+    edges = [replace(edge, selection=clean(edge.selection)) for edge in plan.edges]
+    return replace(plan, nodes=nodes, edges=edges)
 
 
-def _recognise(given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None) -> TableSource:
+def _recognise(given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None) -> Plan:
     if settings.triples is not None:
         names = settings.triples.files
         files = [given.find(name) for name in names] if names else list(given.all)
@@ -1099,7 +1085,7 @@ def _last_word(table: Table) -> str:
     return table.name.lower().replace("-", "_").rsplit("_", 1)[-1]
 
 
-def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOptions) -> TableSource:
+def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOptions) -> Plan:
     """Choose the columns of both tables."""
     pair = settings.pair or PairConfig()
     id_ = _pair_id(nodes, edges, pair)
@@ -1127,10 +1113,9 @@ def _select_pair(nodes: Table, edges: Table, settings: Config, options: ReadOpti
     notes = [*options.notes, *types, *([unnamed] if words else []), *described.notes(edges.label)]
     notes += [] if pair.attributes is not None else _note_weight(triples, "[pair]")
     options = replace(options, notes=notes)
-    if relation is not None:
-        return TripleTables(chosen, "node", [triples], options, labels=labels)
-    if type_ is not None:
-        return TripleTables(chosen, "node", [triples], options, labels=labels, relation="edge")
+    if relation is not None or type_ is not None:
+        shared = SharedIds("node", labels=labels)
+        return _shared_plan([chosen], [triples], options, shared, "edge" if relation is None else None)
     one = Relation("node", "edge", "node", directed and "edge" not in options.undirected)
     return Plan([NodePlan("node", chosen)], [EdgePlan(one, triples)], options)
 
@@ -1225,7 +1210,7 @@ _NEO4J_COLUMN = re.compile(
 _NEO4J_IGNORED = re.compile(r":IGNORE$", re.IGNORECASE)
 
 
-def _select_neo4j(tables: Sequence[Table], options: ReadOptions) -> TripleTables | None:
+def _select_neo4j(tables: Sequence[Table], options: ReadOptions) -> Plan | None:
     """Choose the columns of tables with the header of neo4j-admin, some of nodes and some of edges."""
     roles = {table: _neo4j_roles(table) for table in tables if table.has_header}
     nodes = [table for table, columns in roles.items() if "ID" in columns]
@@ -1250,14 +1235,8 @@ def _select_neo4j(tables: Sequence[Table], options: ReadOptions) -> TripleTables
         if "relation" not in s.columns
     ]
     notes += [note for selection in edge_tables for note in _note_weight(selection, None)]
-    return TripleTables(
-        None,
-        "node",
-        edge_tables,
-        replace(options, notes=notes),
-        labels=";" if several else None,
-        node_tables=node_tables,
-    )
+    shared = SharedIds("node", labels=";" if several else None)
+    return _shared_plan(node_tables, edge_tables, replace(options, notes=notes), shared)
 
 
 def _neo4j_roles(table: Table) -> dict[str, tuple[str, str]]:
@@ -1349,13 +1328,13 @@ def _is_all_triples(table: Table) -> bool:
     return look_like_triples([table]) or (_last_word(table) in _EDGES and _is_edge_list(table))
 
 
-def find_triples(tables: Sequence[Table], given: Tables, settings: Config, options: ReadOptions) -> TripleTables:
+def find_triples(tables: Sequence[Table], given: Tables, settings: Config, options: ReadOptions) -> Plan:
     """Choose the columns of one or more tables of triples, which are one graph."""
     triples = settings.triples or TriplesConfig()
     edges = [_select_triples(table, triples) for table in tables]
-    types = None if triples.types is None else _select_types(given.find(triples.types))
+    types = [] if triples.types is None else [_select_types(given.find(triples.types))]
     ends = ("source", "target")
-    untyped = types is None and triples.type is None and not any("source_type" in e.columns for e in edges)
+    untyped = not types and triples.type is None and not any("source_type" in e.columns for e in edges)
     prefixed = untyped and all(has_prefixed_ids(e.table, [e.columns[end] for end in ends]) for e in edges)
     notes = [note for selection in edges for note in _note_triples(selection, triples, prefixed)]
     kinds = {
@@ -1367,7 +1346,26 @@ def find_triples(tables: Sequence[Table], given: Tables, settings: Config, optio
     labels = kinds.pop() if len(kinds) == 1 else None
     notes += [n for e in edges if labels for n in _note_labels(e.table, e.columns["source_type"], labels)]
     notes = [*notes, *options.notes]
-    return TripleTables(types, triples.type or "entity", edges, replace(options, notes=notes), prefixed, labels)
+    shared = SharedIds(triples.type or "entity", prefixed, labels)
+    return _shared_plan(types, edges, replace(options, notes=notes), shared)
+
+
+def _shared_plan(
+    nodes: Sequence[Selection],
+    edges: Sequence[Selection],
+    options: ReadOptions,
+    shared: SharedIds,
+    relation: str | None = None,
+) -> Plan:
+    """Return the plan of tables whose ids are shared; edges without a name have that of their table."""
+    kind = shared.node_type
+    names = [relation or each.table.name.strip() or "edge" for each in edges]
+    return Plan(
+        [NodePlan(each.spaces.get("id") or kind, each) for each in nodes],
+        [EdgePlan(Relation(kind, name, kind), each) for name, each in zip(names, edges, strict=True)],
+        options,
+        shared,
+    )
 
 
 def _select_triples(table: Table, triples: TriplesConfig) -> Selection:

@@ -9,11 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from neupath.errors import SourceError
-from neupath.io.assemble import plan_of
 from neupath.io.columns import likely_weight
 from neupath.io.detection import is_table_file, read_settings
 from neupath.io.graph_toml import ENDS, GRAPH_TOML, Config, EdgesConfig, config_of, one_line, toml_sections
-from neupath.io.plan import Plan, Selection, TableSource
+from neupath.io.plan import Plan, Selection
 from neupath.io.proposals import check_readable
 from neupath.io.recognition import find_tables, locate
 from neupath.io.table_files import is_in_parts, open_table
@@ -93,7 +92,7 @@ class Draft:
 def draft_of(source: str, data: str | Path | None = None) -> Draft:
     """Look at a folder of tables or a table file; raise if it is something else, or cannot be a graph."""
     try:
-        tables = find_tables(source, None, None, data)
+        plan = find_tables(source, None, None, data)
     except SourceError as error:
         message = str(error.args[0]).replace(" (‹config›)", "")
         refusal, found, proposal = message.partition(", such as:\n")
@@ -101,11 +100,11 @@ def draft_of(source: str, data: str | Path | None = None) -> Draft:
         if not found:
             raise
         return draft
-    if tables is None:
+    if plan is None:
         raise SourceError(
             f"{source} needs no graph.toml, which describes tables in files; neupath info {source} shows how it is read"
         )
-    path, plan = locate(Path(source), data), plan_of(tables)
+    path = locate(Path(source), data)
     settings = read_settings(path, None) if path.is_dir() else Config()
     used = {table.label for table in plan.tables}
     names = [file.name for file in _table_files(path) if file.name not in used]
@@ -118,7 +117,7 @@ def check_draft(draft: Draft) -> None:
     with TemporaryDirectory() as folder:
         config = Path(folder) / GRAPH_TOML
         config.write_text(draft.to_toml(), encoding="utf-8")
-        plan = plan_of(cast(TableSource, find_tables(draft.source, config, None, None)))
+        plan = cast(Plan, find_tables(draft.source, config, None, None))
     check_readable(plan)
     if draft.plan is not None and _normalised(config_of(plan, draft.config)) != _normalised(draft.config):
         raise SourceError(f"a graph.toml cannot say these choices for {draft.source}; take the first ones, and edit it")

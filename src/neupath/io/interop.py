@@ -15,12 +15,12 @@ from scipy.sparse import coo_array
 from neupath.errors import GraphError, SourceError, first_line, listed
 from neupath.graph.hin import HIN, Duplicates, Edges, check_counts
 from neupath.graph.metapath import Relation
-from neupath.io.assemble import plan_of, read_tables
+from neupath.io.assemble import read_tables
 from neupath.io.columns import find_ends
 from neupath.io.detection import Tables, options_of, recognise
 from neupath.io.edge_columns import ChosenColumns, choose_columns
 from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options, read_config
-from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, TableSource
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection
 from neupath.io.tables import ArrowTable, Table
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def from_tables(
     return read_tables(_recognise(given.tables, described, duplicates, "the tables"))
 
 
-def _recognise(tables: Mapping[str, Table], settings: Config, duplicates: Duplicates | None, where: str) -> TableSource:
+def _recognise(tables: Mapping[str, Table], settings: Config, duplicates: Duplicates | None, where: str) -> Plan:
     """Recognise tables in memory, which a graph.toml calls by their names."""
 
     def find(name: str) -> Table:
@@ -200,7 +200,7 @@ def from_triples(
     named = find_ends(table)
     columns = None if named is not None and named.relation is not None else table.columns[:3]
     settings = replace(config or Config(), triples=TriplesConfig(columns=columns, type=node_type))
-    plan = plan_of(_recognise({"": table}, settings, duplicates, table.title))
+    plan = _recognise({"": table}, settings, duplicates, table.title)
     if types is None or plan.shared is None:
         return read_tables(plan)
     (edges,) = plan.edges

@@ -23,7 +23,7 @@ from neupath.graph.edge_attributes import TEXT
 from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
-from neupath.io.assemble import Assembler, EdgeGroup, IdFacts, NodePool, plan_of
+from neupath.io.assemble import Assembler, EdgeGroup, IdFacts, NodePool
 from neupath.io.load import load, show_notes
 from neupath.io.plan import (
     INTEGERS,
@@ -86,8 +86,7 @@ def import_store(
 
     """
     by_name = isinstance(source, str | os.PathLike) and schema is None and tables is None
-    found = find_tables(source, config, duplicates, data) if by_name else None
-    plan = None if found is None else plan_of(found)
+    plan = find_tables(source, config, duplicates, data) if by_name else None
     if plan is None or not _can_stream(plan):
         if memory_limit is not None:
             raise QueryError(f"{source} is not read in batches, so ‹memory_limit› has no effect; leave it out")

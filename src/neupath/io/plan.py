@@ -310,43 +310,6 @@ class Plan:
         return [selection.table for selection in self.selections]
 
 
-@dataclass(frozen=True)
-class TripleTables:
-    """One table of all edges, perhaps in several files, and one of all nodes, or one type for all nodes.
-
-    The edges may say the types and names of their ends themselves, in the columns source_type, target_type,
-    source_name and target_name.
-    """
-
-    nodes: Selection | None
-    node_type: str
-    edges: Sequence[Selection]
-    options: ReadOptions
-    prefixed: bool = False
-    """Whether the types of nodes are the prefixes of their ids, as in Gene::2157."""
-    labels: str | None = None
-    """What is between several types of one node, of which one is read; the prefix `biolink:` is left out then."""
-    relation: str | None = None
-    """The name of all edges, if no column has one."""
-    node_tables: Sequence[Selection] = ()
-    """Several tables of nodes, as neo4j-admin has them, instead of one."""
-
-    @property
-    def tables(self) -> list[Table]:
-        """The node table, if there is one, then the edge tables."""
-        nodes = [self.nodes] if self.nodes else self.node_tables
-        return [selection.table for selection in (*nodes, *self.edges)]
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether ids and types are read as they are written."""
-        described = any({"source_type", "source_name"} & set(edges.columns) for edges in self.edges)
-        return not (self.prefixed or self.labels or self.relation or self.node_tables or described)
-
-
-TableSource = Plan | TripleTables
-
-
 def place_in_files(places: Sequence[Place], lengths: Sequence[int]) -> Place:
     """Return a function that finds the file and line of a row in several files that were read one after the other."""
 

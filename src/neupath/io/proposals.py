@@ -11,7 +11,7 @@ import pyarrow as pa
 from neupath.errors import GraphError, NeuPathError, SourceError, listed
 from neupath.graph.metapath import Relation
 from neupath.graph.notations import quoted
-from neupath.io.assemble import plan_of, read_tables
+from neupath.io.assemble import read_tables
 from neupath.io.columns import (
     NAME_COLUMNS,
     crosstab_columns,
@@ -41,7 +41,6 @@ from neupath.io.plan import (
     NodePlan,
     Plan,
     Selection,
-    TableSource,
     empty_end,
     empty_id,
     missing_ids,
@@ -72,7 +71,7 @@ def with_proposal(
     error: UnrecognisedError,
     given: "Tables",
     settings: Config,
-    recognise: Callable[["Tables", Config], TableSource],
+    recognise: Callable[["Tables", Config], Plan],
 ) -> SourceError:
     """Return a refusal with the first graph.toml that reads the tables, or with the reason why none does."""
     message, reasons = str(error.args[0]), []
@@ -115,13 +114,13 @@ def _text_of(proposal: Config, given: "Tables") -> str:
     return "\n".join(lines)
 
 
-def check_readable(source: TableSource) -> None:
+def check_readable(plan: Plan) -> None:
     """Raise if tables cannot be read as a graph; of large files, only ids and weights of the first rows are checked."""
-    parts = {part for table in source.tables for part in table.parts}
+    parts = {part for table in plan.tables for part in table.parts}
     if sum(part.stat().st_size * (8 if part.suffix == ".gz" else 1) for part in parts) <= _TRIED_BYTES:
-        read_tables(source)
+        read_tables(plan)
         return
-    for selection in plan_of(source).selections:
+    for selection in plan.selections:
         _check_first_rows(replace(selection, attributes=()))
 
 

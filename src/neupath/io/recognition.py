@@ -20,7 +20,7 @@ from neupath.io.graph_toml import Config, read_config
 from neupath.io.interop import load_object
 from neupath.io.load import BUILT_IN
 from neupath.io.object_stores import is_object_url, local_copy
-from neupath.io.plan import TableSource
+from neupath.io.plan import Plan
 from neupath.io.registry import Request, find_format, no_database, refuse_options
 from neupath.io.table_files import is_table
 from neupath.store import is_store, open_store
@@ -65,7 +65,7 @@ def load_source(  # noqa: PLR0911  one for each kind of source
 
 def find_tables(
     source: str | os.PathLike[str], config: str | Path | None, duplicates: Duplicates | None, data: str | Path | None
-) -> TableSource | None:
+) -> Plan | None:
     """Return the tables of a source without reading them, or None if it is something else than tables."""
     if source in BUILT_IN or not str(source).strip():
         return None
@@ -74,7 +74,7 @@ def find_tables(
     with _system_errors(source):
         request = Request(locate(Path(source), data), config, duplicates)
         found = find_format(request)
-        return cast(TableSource, found.read(request)) if found.is_streamed else None
+        return cast(Plan, found.read(request)) if found.is_streamed else None
 
 
 def is_imported(source: object, data: str | Path | None) -> bool:
@@ -135,7 +135,7 @@ def _load_version(source: object, as_of: int, data: str | Path | None) -> HIN:
     return open_store(place).hin(as_of)
 
 
-def _recognise_list(paths: Sequence[Any], config: str | Path | None, duplicates: Duplicates | None) -> TableSource:
+def _recognise_list(paths: Sequence[Any], config: str | Path | None, duplicates: Duplicates | None) -> Plan:
     """Recognise a list of table files."""
     for path in paths:
         if not isinstance(path, str | os.PathLike):

@@ -27,7 +27,7 @@ from neupath.io.formats.rdf import read_rdf
 from neupath.io.formats.rdf_statements import RDF_SUFFIXES, rdf_files
 from neupath.io.graph_toml import Config, read_config
 from neupath.io.interop import networkx_plan
-from neupath.io.plan import Plan, ReadOptions, TableSource
+from neupath.io.plan import Plan, ReadOptions
 from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table
 from neupath.io.text_files import open_lines
 from neupath.store import is_store, open_store
@@ -63,7 +63,7 @@ class Format:
     name: str
     recognises: Callable[[Request], Any]
     """Whether a path is of this format."""
-    read: Callable[[Request], TableSource | HIN]
+    read: Callable[[Request], Plan | HIN]
     """Return its tables with their plan; a store and a plug-in may give a graph."""
     suffixes: Sequence[str] = ()
     """The endings of its files."""
@@ -72,7 +72,7 @@ class Format:
 
 
 # ---- Databases, stores and files that describe themselves ----------------------------------------
-def _read_database(request: Request) -> TableSource:
+def _read_database(request: Request) -> Plan:
     return read_database(request.path, request.choice, request.settings, request.duplicates, request.progress)
 
 
@@ -99,13 +99,13 @@ def _matlab_file(request: Request) -> Path | None:
     return files[0] if len(files) == 1 and not tables else None
 
 
-def _read_matlab(request: Request) -> TableSource | HIN:
+def _read_matlab(request: Request) -> Plan | HIN:
     config = request.config
     settings = Config() if config is None else read_config(Path(config))  # that of a folder is for its tables
     return read_mat(_matlab_file(request) or request.path, settings, request.duplicates)
 
 
-def _read_graph_file(request: Request) -> TableSource:
+def _read_graph_file(request: Request) -> Plan:
     if request.config is not None:
         raise SourceError(f"{request.path} describes itself and takes no graph.toml, but {request.config} was given")
     return read_graph_file(request.path, request.duplicates or "count")
@@ -144,7 +144,7 @@ def _statement_options(request: Request, *, takes_rdf: bool = False) -> ReadOpti
     return request.options
 
 
-def _read_rdf(request: Request) -> TableSource | HIN:
+def _read_rdf(request: Request) -> Plan | HIN:
     files, records = _files(request, rdf_files), json_files(request.path, request.settings.ignore)
     if records:
         raise SourceError(
@@ -157,14 +157,14 @@ def _read_rdf(request: Request) -> TableSource | HIN:
     return read_rdf(files, request.settings.rdf, options, request.progress)
 
 
-def _read_json(request: Request) -> TableSource | HIN:
+def _read_json(request: Request) -> Plan | HIN:
     options = replace(_statement_options(request), in_tables=False)
     content = read_json(_files(request, json_files), options, request.progress)
     return content if isinstance(content, Plan) else networkx_plan(content, duplicates=options.duplicates)
 
 
 # ---- Tables --------------------------------------------------------------------------------------
-def _read_tables(request: Request) -> TableSource:
+def _read_tables(request: Request) -> Plan:
     path = request.path
     if not path.is_dir():
         return recognise_files([path], path.parent, request.settings, request.duplicates, where=path)
@@ -177,7 +177,7 @@ def _read_tables(request: Request) -> TableSource:
 
 
 # ---- Readers of installed packages ---------------------------------------------------------------
-Reader = Callable[[Path], TableSource | HIN]
+Reader = Callable[[Path], Plan | HIN]
 
 
 def _check_plugin(name: str, reader: Any) -> str | None:
@@ -190,7 +190,7 @@ def _suffix(path: Path) -> str:
     return path.suffix.lower().removeprefix(".")
 
 
-def _read_by_plugin(request: Request) -> TableSource | HIN:
+def _read_by_plugin(request: Request) -> Plan | HIN:
     path, package = request.path, READERS.package_of(_suffix(request.path))
     if request.config is not None or request.duplicates is not None:
         raise SourceError(f"{path} is read by the package {package}, without ‹config› and ‹duplicates›; leave them out")
@@ -201,7 +201,7 @@ def _read_by_plugin(request: Request) -> TableSource | HIN:
     except Exception as error:
         reason = f"{type(error).__name__}: {first_line(error)}"
         raise SourceError(f"{path} cannot be read by the package {package}: {reason}") from error
-    if not isinstance(graph, TableSource | HIN):
+    if not isinstance(graph, Plan | HIN):
         raise SourceError(f"the package {package} read {path} as a {type(graph).__name__} and not as a HIN; update it")
     return graph
 
