@@ -19,13 +19,8 @@ from neupath.errors import GraphError
 from neupath.graph.hin import HIN, Edges, Floats, check_counts
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
-from neupath.io.plan import (
-    EdgePlan,
-    NodePlan,
-    Place,
-    Plan,
-    SelectedRows,
-    Selection,
+from neupath.io.ids import (
+    IdFacts,
     all_read_as_integers,
     empty_cell,
     empty_end,
@@ -33,16 +28,15 @@ from neupath.io.plan import (
     empty_looking,
     find_fractions,
     find_twins,
+    first_repeat,
     missing_ids,
-    note_empty_ids,
-    note_fractions,
-    note_twins,
-    place_in_files,
     repeated_id,
     similar_id,
     to_weights,
     unknown_end,
 )
+from neupath.io.plan import EdgePlan, NodePlan, Plan, SelectedRows, Selection
+from neupath.io.tables import Place
 from neupath.io.values import EdgeAttributes, NodeAttributes, TextsOf
 
 
@@ -66,7 +60,7 @@ class NodePool:
 
     @property
     def place(self) -> Place:
-        return place_in_files(self.places, self.lengths)
+        return _place_in_files(self.places, self.lengths)
 
     @property
     def is_typed(self) -> bool:
@@ -85,11 +79,25 @@ class EdgeGroup:
 
     @property
     def place(self) -> Place:
-        return place_in_files([plan.selection.place for plan in self.plans], self.lengths)
+        return _place_in_files([plan.selection.place for plan in self.plans], self.lengths)
 
     @property
     def is_weighted(self) -> bool:
         return any("weight" in plan.selection.columns for plan in self.plans)
+
+
+def _place_in_files(places: Sequence[Place], lengths: Sequence[int]) -> Place:
+    """Return a function that finds the file and line of a row in several files that were read one after the other."""
+
+    def find(row: int) -> str:
+        left = row
+        for place, length in zip(places, lengths, strict=False):
+            if left < length:
+                return place(left)
+            left -= length
+        return f"row {row + 1}"
+
+    return find
 
 
 # ---- The one path --------------------------------------------------------------------------------
@@ -216,12 +224,7 @@ class Assembler(ABC):
 
     def note_ids(self, node_type: str, ids: "IdFacts") -> None:
         """Note the ids of a type that look empty, and those that differ from others only by case or spaces."""
-        fractions, sample = ids.fractions
-        self.notes += [
-            *note_empty_ids(node_type, ids.empty_looking, self.options),
-            *note_twins(node_type, *ids.twins, self.options),
-            *note_fractions(node_type, fractions, sample, self.options),
-        ]
+        self.notes += ids.notes(node_type, self.options.in_tables)
 
     def note(self, notes: Sequence[str]) -> None:
         """Add notes that are not there yet: two relations may be read from one table."""
@@ -255,18 +258,6 @@ class Assembler(ABC):
     @abstractmethod
     def find_ends(self, group: EdgeGroup) -> None:
         """Find the nodes of all ends, then read the weights; raise at the first that is bad."""
-
-
-@dataclass(frozen=True)
-class IdFacts:
-    """What a person should know of the ids of a type."""
-
-    empty_looking: Mapping[str, int] = field(default_factory=dict)
-    """An id that looks like an empty cell -> the number of its edges."""
-    twins: tuple[int, Sequence[str]] = (0, ())
-    """How many ids differ from others only by case or spaces, and the first two that do."""
-    fractions: tuple[int, str] = (0, "")
-    """How many ids are others with .0 behind, and the first of them."""
 
 
 # ---- Ids and types of tables whose ids are shared ------------------------------------------------
@@ -430,12 +421,8 @@ class MemoryAssembler(Assembler):
 
     def first_repeated_id(self, pool: NodePool) -> tuple[int, object] | None:
         keys = self._nodes[pool.name].keys
-        encoded = keys.dictionary_encode()
-        if len(encoded.dictionary) == len(keys):
-            return None
-        codes = encoded.indices.to_numpy(zero_copy_only=False)
-        row = int(np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])[0])
-        return row, keys[row].as_py()
+        row = first_repeat(keys)
+        return None if row is None else (row, keys[row].as_py())
 
     def find_ends(self, group: EdgeGroup) -> None:
         edges = self._edges[group.number]
@@ -564,17 +551,12 @@ class MemoryAssembler(Assembler):
             if end == nodes.node_type
         ]
         counts: dict[str, int] = {}
-        twins: tuple[int, Sequence[str]] = (0, ())
-        fractions = (0, "")
         if self.options.missing_ids is None:
             for row in empty_looking(nodes.ids).tolist():
                 counts[nodes.ids[row].as_py()] = sum(int(np.count_nonzero(np.asarray(rows) == row)) for rows in ends)
-        if self.options.fold_ids is None:
-            count, pair = find_twins(nodes.ids)
-            twins = count, [nodes.ids[int(row)].as_py() for row in pair]
-            rows = find_fractions(nodes.ids)
-            fractions = len(rows), str(nodes.ids[int(rows[0])].as_py()) if len(rows) else ""
-        return IdFacts(counts, twins, fractions)
+        if self.options.fold_ids is not None:
+            return IdFacts(counts)
+        return IdFacts(counts, find_twins(nodes.ids), find_fractions(nodes.ids))
 
 
 def _columns(tables: Sequence[pa.Table]) -> dict[str, pa.Array]:

@@ -63,17 +63,7 @@ from neupath.io.columns import (
 from neupath.io.edge_columns import ChosenColumns, choose_columns, declared_in, node_kinds
 from neupath.io.formats.parquet import is_partition, parquet_files
 from neupath.io.graph_toml import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
-from neupath.io.plan import (
-    LISTS,
-    NULLS,
-    EdgePlan,
-    NodePlan,
-    Plan,
-    ReadOptions,
-    Selection,
-    SharedIds,
-    existing,
-)
+from neupath.io.plan import LISTS, NULLS, EdgePlan, NodePlan, Plan, ReadOptions, Selection, SharedIds, existing
 from neupath.io.proposals import (
     UnrecognisedError,
     no_relation,

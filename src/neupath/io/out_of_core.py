@@ -23,22 +23,12 @@ from neupath.graph.edge_attributes import TEXT
 from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Rows
-from neupath.io.assemble import Assembler, EdgeGroup, IdFacts, NodePool
+from neupath.io.assemble import Assembler, EdgeGroup, NodePool
+from neupath.io.ids import INTEGERS, IdFacts, empty_cell, empty_end, empty_looking, similar_id, to_weights, unknown_end
 from neupath.io.load import load, show_notes
-from neupath.io.plan import (
-    INTEGERS,
-    Place,
-    Plan,
-    SelectedRows,
-    Selection,
-    empty_cell,
-    empty_end,
-    empty_looking,
-    similar_id,
-    to_weights,
-    unknown_end,
-)
+from neupath.io.plan import Plan, SelectedRows, Selection
 from neupath.io.recognition import find_tables
+from neupath.io.tables import Place
 from neupath.io.values import TextsOf
 from neupath.store import BulkWriter, StoreLayout, Triplets, fetch, fetch_entries, new_store, node_table, write_store
 from neupath.store.bulk_writer import BATCH_ROWS
@@ -564,8 +554,6 @@ class StoreAssembler(Assembler):
             return IdFacts()
         found: dict[str, int] = {}
         counts: dict[str, int] = {}
-        twins: tuple[int, Sequence[str]] = (0, ())
-        fractions = (0, "")
         if self.options.missing_ids is None:
             for batch in fetch(self._connection, f"SELECT id, key FROM {nodes.query} ORDER BY key"):
                 rows = pa.array(empty_looking(batch.column(0)))
@@ -574,9 +562,9 @@ class StoreAssembler(Assembler):
             ends = [(each, end) for each in edges for end in ("source", "target") if _is_end(nodes, each, end)]
             queries = [f"SELECT count(*) FROM {each.query} WHERE {end} = ?" for each, end in ends]
             counts[name] = sum(self._run(query, key)[0][0] for query in queries)
-        if self.options.fold_ids is None:
-            twins, fractions = self._twins(nodes), self._fractions(nodes)
-        return IdFacts(counts, twins, fractions)
+        if self.options.fold_ids is not None:
+            return IdFacts(counts)
+        return IdFacts(counts, self._twins(nodes), self._fractions(nodes))
 
     def _twins(self, nodes: _StoredType) -> tuple[int, list[str]]:
         """Return how many ids differ from others only by case or spaces, and the first two that do."""

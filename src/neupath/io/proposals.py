@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 
 from neupath.errors import GraphError, NeuPathError, SourceError, listed
@@ -37,16 +36,8 @@ from neupath.io.columns import (
     type_in_column,
 )
 from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, first_row, toml_sections
-from neupath.io.plan import (
-    NodePlan,
-    Plan,
-    Selection,
-    empty_end,
-    empty_id,
-    missing_ids,
-    repeated_id,
-    to_weights,
-)
+from neupath.io.ids import empty_end, empty_id, first_repeat, missing_ids, repeated_id, to_weights
+from neupath.io.plan import NodePlan, Plan, Selection
 from neupath.io.table_files import open_table, stem
 from neupath.io.tables import Table, TableFile
 
@@ -149,9 +140,8 @@ def _first_rows(selection: Selection) -> dict[str, pa.Array]:
 
 def _find_repeated(nodes: Selection, ids: pa.Array) -> GraphError | None:
     """Return the error of the first row whose id another row above has, or None."""
-    codes = ids.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    repeated = np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])
-    return repeated_id(nodes.place(int(repeated[0])), ids[int(repeated[0])].as_py()) if len(repeated) else None
+    row = first_repeat(ids)
+    return None if row is None else repeated_id(nodes.place(row), ids[row].as_py())
 
 
 # ---- Refusals ------------------------------------------------------------------------------------

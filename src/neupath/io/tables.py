@@ -3,7 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from neupath.io.text_files import is_number, unmarked
 # ---- What a table is -----------------------------------------------------------------------------
 SAMPLE_ROWS = 2048
 """How many rows of a table decide what its columns hold."""
+Place = Callable[[int], str]
+"""Returns the file and line of a row of a table, for error messages."""
 
 
 class Table(ABC):

@@ -39,8 +39,8 @@ from neupath.graph.notations import (
     toml_key,
 )
 from neupath.io.columns import snake
-from neupath.io.plan import Place, Selection
-from neupath.io.tables import ArrowTable, Table, TableFile
+from neupath.io.plan import Selection
+from neupath.io.tables import ArrowTable, Place, Table, TableFile
 
 _NEO4J_TYPE = re.compile(
     r"(?<=.):(int|long|float|double|boolean|byte|short|char|string|date|time|datetime|local\w+|duration|point)(\[\])?$",

@@ -26,7 +26,8 @@ from neupath.io.detection import options_of, usual_name
 from neupath.io.edge_columns import checked_kind, choose_columns
 from neupath.io.formats.database_drivers import Database, DatabaseTable, ForeignKey, as_spelled, open_database
 from neupath.io.graph_toml import Config, NodesConfig
-from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, clean_ids, existing, unknown_end
+from neupath.io.ids import clean_ids, unknown_end
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, existing
 from neupath.io.tables import ArrowTable
 
 

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 from neupath.errors import SourceError
 from neupath.graph.hin import Edges, check_counts
 from neupath.graph.metapath import Relation
+from neupath.io.ids import to_weights
 from neupath.io.interop import repeats_backwards
-from neupath.io.plan import EdgePlan, NodePlan, Place, Plan, ReadOptions, Selection, SharedIds, to_weights
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, SharedIds
 from neupath.io.table_files import open_table
-from neupath.io.tables import ArrowTable
+from neupath.io.tables import ArrowTable, Place
 from neupath.io.text_files import Dialect, file_errors, not_utf8, open_lines
 
 NODES, LINKS, MEANINGS = "node.dat", "link.dat", "info.dat"

@@ -32,17 +32,8 @@ from neupath.io.assemble import BIOLINK, GENERAL_CLASSES
 from neupath.io.columns import is_own_role
 from neupath.io.edge_columns import choose_columns
 from neupath.io.formats.json_values import Collection, Document, Record, json_errors
-from neupath.io.plan import (
-    EdgePlan,
-    NodePlan,
-    Plan,
-    ReadOptions,
-    Selection,
-    all_read_as_integers,
-    bad_weight,
-    existing,
-    repeated_id,
-)
+from neupath.io.ids import all_read_as_integers, bad_weight, repeated_id
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, existing
 from neupath.io.tables import ArrowTable
 from neupath.io.text_files import open_raw
 
