@@ -3,169 +3,41 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain, pairwise
 from weakref import WeakKeyDictionary
 
 from neupath.io.plan import LISTS, parse_list
 from neupath.io.tables import SAMPLE_ROWS, Table
 from neupath.io.text_files import is_number, unmarked
-
-# ---- Words in the names of tables and columns ----------------------------------------------------
-_GENERIC = {
-    "id", "id1", "id2", "source", "src", "from", "start", "head", "subject", "target", "dst", "dest", "to", "end",
-    "tail", "object", "node", "node1", "node2", "node_id", "identifier", "key", "fromnodeid", "tonodeid",
-}  # fmt: skip
-_ROLES = {
-    "citing", "cited", "citer", "follower", "followee", "following", "followed", "friend", "parent", "child",
-    "ancestor", "sibling", "neighbor", "neighbour", "leader", "sender", "receiver", "recipient", "truster", "trustee",
-    "caller", "callee", "previous", "next", "first", "second", "left", "right", "other", "manager", "supervisor",
-    "mentor", "spouse", "partner", "predecessor", "successor", "superclass", "subclass", "super", "sub",
-}  # fmt: skip
-"""Roles of nodes in a relation of a type to itself."""
-_TARGET_ROLES = {
-    "cited", "followee", "followed", "trustee", "trusted", "callee", "receiver", "recipient", "next", "second",
-    "right", "successor", "other",
-}  # fmt: skip
-"""Those of them that an edge leads to."""
-_STEM = 4
-"""How many letters a role and a verb must share, as trustor and trusts do."""
-_MEASURES = {
-    "weight", "weights", "rating", "ratings", "score", "scores", "count", "counts", "n", "num", "number", "value",
-    "amount", "quantity", "qty", "price", "timestamp", "time", "date", "datetime", "year", "month", "day", "created",
-    "updated", "created_at", "updated_at", "ts", "index", "rank", "position", "order", "confidence", "probability",
-    "age", "stars", "freq", "frequency", "strength", "similarity", "distance", "length", "size", "row", "row_number",
-    "unixtime", "plays", "playcount", "play_count", "views", "billing", "minutes", "duration",
-}  # fmt: skip
-"""Names of columns that measure something and are no ends of edges."""
-_TIMES = ("time", "date", "year", "month", "day", "created", "updated", "ts")
-_NOT_TYPES = {
-    "graph", "graphs", "network", "networks", "net", "kg", "edge", "edges", "edgelist", "list", "data", "dataset",
-    "table", "file", "combined", "links", "my", "the", "new", "old", "full", "small", "large", "sample", "final",
-    "raw", "clean", "cleaned", "processed", "train", "test", "valid", "validation", "val", "dev", "all", "part",
-    "ungraph", "directed", "undirected", "soc", "web", "ca", "com", "p2p", "road", "wiki", "cit", "ego", "as", "bio",
-    "social", "triples", "triplets", "facts", "export", "dump", "output", "input", "result", "results", "copy",
-    "v1", "v2", "v3", "main", "original", "unnamed", "untitled", "sheet1", "sheet", "out", "db", "csv", "tsv", "txt",
-    "backup", "backups", "archive", "tmp", "temp",
-}  # fmt: skip
-"""Words in the names of tables that name no type of nodes."""
-_EVENTS = {
-    "rating", "ratings", "review", "reviews", "email", "mail", "msg", "message", "messages", "temporal", "time",
-    "times", "plays", "clicks", "purchases", "interactions", "events", "log", "logs", "transactions", "sessions",
-    "history", "indicator", "labels", "label", "attributes", "features", "scores", "trust", "sign", "signed",
-}  # fmt: skip
-"""Words that name what an edge is, or its attributes, rather than a type at its end."""
-_IDENTIFIERS = {
-    "imdb", "tmdb", "tvdb", "isbn", "isbn10", "isbn13", "issn", "doi", "orcid", "wikidata", "wikipedia", "freebase",
-    "mesh", "umls", "omim", "ncbi", "entrez", "ensembl", "uniprot", "chebi", "drugbank", "kegg", "pubchem", "chembl",
-    "pmid", "pmcid", "pubmed", "arxiv", "mag", "viaf", "gnd", "isni", "ean", "upc", "gtin", "sku", "uuid", "guid",
-    "external", "ext", "legacy", "hash", "musicbrainz", "mbid", "spotify", "goodreads", "twitter", "facebook",
-    "instagram", "linkedin", "grid", "ror", "dblp", "acm", "s2", "corpus", "inchi", "cas", "hgnc", "row", "record",
-}  # fmt: skip
-"""Systems of identifiers: imdb_id is another id of the same node, not a node."""
-_KEYS = {
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "issn",
-    "doi",
-    "orcid",
-    "pmid",
-    "asin",
-    "ean",
-    "upc",
-    "sku",
-    "uuid",
-    "guid",
-    "mbid",
-}
-"""Columns of ids that have a name of their own."""
-_VAGUE = {
-    "source",
-    "src",
-    "from",
-    "start",
-    "head",
-    "target",
-    "dst",
-    "dest",
-    "to",
-    "end",
-    "tail",
-    "node",
-    "node1",
-    "node2",
-}
-"""Ends of any edge: source_id names no entity."""
+from neupath.io.words import (
+    END_PAIRS,
+    END_ROLES,
+    KINDS,
+    LETTER_RELATIONS,
+    MARKS,
+    RELATIONS,
+    TIMES,
+    VAGUE,
+    WEAK_END_PAIRS,
+    WEAK_RELATIONS,
+    are_alike,
+    describes,
+    entity,
+    is_backwards,
+    is_id,
+    is_identifier,
+    is_key,
+    is_measure,
+    is_plural,
+    name_words,
+    singular,
+    snake,
+)
 
 
-def entity(column: str) -> str | None:
-    """Return the entity that an id column names, or None.
-
-    >>> [entity(c) for c in ("movie_id", "MovieID", "#Genre", "source", "3")]
-    ['movie', 'Movie', 'Genre', None, None]
-    """
-    word = column.lstrip("# ")  # the header may be commented
-    if word.lower() in _GENERIC or word.isdigit():
-        return None
-    return re.sub(r"[_\s-]?(?:id|ID|Id)[_\s-]?\d*$", "", word) or None
-
-
-def singulars(word: str) -> list[str]:
-    """Return the word and the singulars that it may be the plural of, in lower case.
-
-    >>> singulars("Categories")
-    ['categories', 'categorie', 'categori', 'category']
-    """
-    low = word.lower()
-    endings = (("s", ""), ("es", ""), ("ies", "y"))
-    return [low, *(low.removesuffix(plural) + singular for plural, singular in endings if low.endswith(plural))]
-
-
-_IE_WORDS = {"movies", "cookies", "calories", "zombies", "selfies", "ties", "pies", "brownies", "genies"}
-
-
-def singular(word: str) -> str:
-    """Return the likeliest singular of a word, in its own spelling.
-
-    >>> [singular(word) for word in ("movies", "Categories", "cast", "directors_ids", "boss", "series")]
-    ['movie', 'Category', 'cast', 'director', 'boss', 'series']
-    """
-    plain = re.sub(r"[_\s-]?(?:ids|Ids|IDs|IDS|id|Id|ID)$", "", word) or word
-    low = plain.lower()
-    if low.endswith(("ss", "us", "is", "series", "species")) or len(low) < 4:
-        return plain
-    if low.endswith("ies") and low not in _IE_WORDS:
-        return plain[:-3] + "y"
-    if low.endswith(("ches", "shes", "xes", "sses", "zes")):
-        return plain[:-2]
-    return plain[:-1] if low.endswith("s") else plain
-
-
-def is_plural(word: str) -> bool:
-    """Whether a word is a plural."""
-    return singular(word) != word
-
-
-def split_words(name: str) -> list[str]:
-    """Split the name of a table or column into words."""
-    return [word for word in re.split(r"[_\-\s.]+", name) if word]
-
-
-def name_words(name: str, entities: Collection[str] = ()) -> list[str]:
-    """Split the name of a table into words, without those at its ends that name no type and none of the `entities`.
-
-    >>> name_words("my_movie_actor_v2"), name_words("export-2024"), name_words("order_file", ["order", "file"])
-    (['movie', 'actor'], [], ['order', 'file'])
-    """
-    words = split_words(name)
-    says_nothing = [names_no_type(word) and not any(are_alike(word, each) for each in entities) for word in words]
-    kept = [at for at, nothing in enumerate(says_nothing) if not nothing]
-    return words[kept[0] : kept[-1] + 1] if kept else []
-
-
+# ---- Names of tables beside their columns --------------------------------------------------------
 def table_words(table: Table) -> list[str]:
-    """Split the name of a table into words, without those at its ends that name no type, by `_NOT_TYPES` and columns.
+    """Split the name of a table into words, without those at its ends that name no type and no column.
 
     In order_file, file is a type if a column is called file_id, or if there are only the columns order and file.
     """
@@ -174,110 +46,7 @@ def table_words(table: Table) -> list[str]:
     return name_words(table.name, [word for column in columns if (word := entity(column)) is not None])
 
 
-def is_id(column: str) -> bool:
-    """Whether the name of a column says that it holds ids."""
-    return bool(re.search(r"(?:_id|Id|ID)$", column))
-
-
-def is_role(word: str, node_type: str, between: Iterable[str]) -> bool:
-    """Whether a column called `word` may hold ids of `node_type`, given the words between the types of a table's name.
-
-    >>> [is_role(word, "paper", ["cites"]) for word in ("papers", "cited_paper", "paper1", "p", "citing", "author")]
-    [True, True, True, True, True, False]
-    """
-    low, kind = word.lower(), node_type.lower()
-    if are_alike(low, kind) or kind.startswith(low) or low.endswith(kind) or low in _ROLES:
-        return True
-    if low.startswith(kind):
-        rest = low.removeprefix(kind).strip("_- ")
-        return rest.isdigit() or len(rest) <= 1 or rest in _ROLES or rest in _GENERIC
-    return any(not are_alike(low, verb.lower()) and low[:_STEM] == verb.lower()[:_STEM] for verb in between)
-
-
-def is_own_role(word: str) -> bool:
-    """Whether a foreign key of this name leads to the type of its own table, as parent_id does."""
-    return word.lower() in _ROLES
-
-
-def are_alike(word: str, other: str) -> bool:
-    """Whether two words are the same, or one is the plural of the other."""
-    return other.lower() in singulars(word) or word.lower() in singulars(other)
-
-
-def is_measure(column: str) -> bool:
-    """Whether a column measures something, and so is no end of an edge."""
-    return snake(column) in _MEASURES
-
-
-def names_no_type(word: str) -> bool:
-    """Whether a word in the name of a table says nothing of the types that it joins."""
-    return word.lower() in _NOT_TYPES or word.isdigit() or bool(re.fullmatch(r"v\d+|version\W*\d*\W*", word.lower()))
-
-
-def names_no_end(word: str) -> bool:
-    """Whether a word in the name of a table without a header is no type at the end of its edges: graph, ratings, 200k.
-
-    >>> [names_no_end(word) for word in ("paper", "ratings", "200k", "A")]
-    [False, True, True, True]
-    """
-    return names_no_type(word) or word.lower() in _EVENTS or not is_word(word)
-
-
-def is_word(text: str) -> bool:
-    """Whether a text is a word of more than one letter, and not a code such as x or table1."""
-    return len(text) > 1 and not re.search(r"\d", text)
-
-
-def is_key(column: str) -> bool:
-    """Whether a column holds ids by its name, which may be that of a system of identifiers, such as ISBN."""
-    return is_id(column) or column.lower() in _KEYS
-
-
-def is_identifier(word: str) -> bool:
-    """Whether a word names a system of identifiers, such as imdb."""
-    return any(part in _IDENTIFIERS for part in split_words(snake(word)))
-
-
-@lru_cache(1 << 14)
-def snake(column: str) -> str:
-    """Return the name of a column in lower case, with underscores between its words.
-
-    >>> [snake(column) for column in ("headType", "# Source ID", ":START_ID(P)", "x_name")]
-    ['head_type', 'source_id', 'start_id', 'x_name']
-    """
-    plain = re.sub(r"\(.*\)$", "", unmarked(column).lstrip("# "))
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain)
-    return re.sub(r"[^0-9a-z]+", "_", spaced.lower()).strip("_")
-
-
 # ---- The ends of edges ---------------------------------------------------------------------------
-_PAIRS = (
-    ("head", "tail"), ("subject", "object"), ("source", "target"), ("start", "end"), ("from", "to"), ("src", "dst"),
-    ("src", "dest"), ("from_node", "to_node"), ("source_node", "target_node"), ("entity1", "entity2"),
-    ("entity_1", "entity_2"), ("node1", "node2"), ("node_1", "node_2"), ("left", "right"), ("x", "y"), ("u", "v"),
-    ("h", "t"), ("s", "o"),
-)  # fmt: skip
-_LETTERS = {"x": (), "u": (), "h": ("r",), "s": ("p",)}
-"""Letters are ends only beside the letter of a relation, or if several columns begin with them: x_id, x_type."""
-_RELATIONS = (
-    "relation", "predicate", "metaedge", "edge_type", "relation_type", "relationship", "relationship_type", "rel",
-    "rel_type", "interaction", "interaction_type", "edge_label", "relation_name", "link_type", "display_relation",
-)  # fmt: skip
-_WEAK_RELATIONS = ("type", "kind", "label")
-"""Names of relations, but also of attributes of edges."""
-_END_ROLES = {
-    "id": ("id", "", "identifier", "curie", "iri", "uri", "key", "code", "node_id", "node", "entity", "index", "idx"),
-    "type": ("type", "category", "kind", "class", "node_type", "entity_type", "semantic_type", "types", "categories"),
-    "name": ("name", "title", "display_name", "label", "preferred_name"),
-}
-"""What a column of an end is, by what follows the word of the end, the likelier first."""
-
-
-def is_end_role(word: str) -> bool:
-    """Whether a word says what a column of an end holds, as type and name do in x_type and x_name."""
-    return any(word in words for words in _END_ROLES.values())
-
-
 @dataclass(frozen=True)
 class Ends:
     """The columns of a table whose rows are edges: two ids, perhaps with types and names, and the relation."""
@@ -307,7 +76,7 @@ def find_ends(table: Table) -> Ends | None:
 def _find_ends(table: Table) -> Ends | None:
     words = {snake(column): column for column in table.columns if column}
     begins = {word[: match.start()] for word in words for match in re.finditer(r"_|$", word)}
-    pairs = [pair for pair in _PAIRS if begins.issuperset(pair)]
+    pairs = [pair for pair in (*END_PAIRS, *WEAK_END_PAIRS) if begins.issuperset(pair)]
     found = [ends for pair in pairs if (ends := _ends_of(pair, words, table)) is not None]
     if not found:
         return None
@@ -318,12 +87,11 @@ def _find_ends(table: Table) -> Ends | None:
 
 
 def _ends_of(pair: tuple[str, str], words: dict[str, str], table: Table) -> Ends | None:
-    roles = {role: _both(pair, suffixes, words) for role, suffixes in _END_ROLES.items()}
+    roles = {role: _both(pair, suffixes, words) for role, suffixes in END_ROLES.items()}
     if not roles["id"]:
         return None
-    letters = _LETTERS.get(pair[0])
-    own_word = ("predicate",) if pair[0] in ("subject", "s") else ()
-    relation_words = (*own_word, *_RELATIONS, *_WEAK_RELATIONS, *(letters or ()))
+    letters = LETTER_RELATIONS.get(pair[0])
+    relation_words = (*RELATIONS, *WEAK_RELATIONS, *(letters or ()))
     relation = next((words[word] for word in relation_words if word in words), None)
     several = sum(map(len, roles.values())) > 1
     bare = roles["id"][0] == (words.get(pair[0]), words.get(pair[1]))
@@ -338,7 +106,7 @@ def _ends_of(pair: tuple[str, str], words: dict[str, str], table: Table) -> Ends
         names = [both for both in ids if both == plain]
     ids = [both for both in ids if both not in names]
     chosen = next((both for both in ids if _identifies(table, both, types, names[0] if names else None)), ids[0])
-    half = [words[f"{end}_{suffix}"] for end in pair for suffix in _END_ROLES["type"] if f"{end}_{suffix}" in words]
+    half = [words[f"{end}_{suffix}"] for end in pair for suffix in END_ROLES["type"] if f"{end}_{suffix}" in words]
     others = [both for both in ids if both != chosen]
     return Ends(
         chosen, types, names[0] if names else None, relation, others, half[0] if half and types is None else None
@@ -372,11 +140,6 @@ def _identifies(
     return True
 
 
-def is_weak_relation(column: str | None) -> bool:
-    """Whether a column may hold relations but, by its name, also an attribute of edges."""
-    return column is not None and snake(column) in _WEAK_RELATIONS
-
-
 def end_columns(table: Table, among: Sequence[str] | None = None) -> tuple[str, str] | None:
     """Return the two columns of a relation's table that hold ids: by their names, or else the first two of `among`."""
     if len(table.columns) < 2:
@@ -387,7 +150,7 @@ def end_columns(table: Table, among: Sequence[str] | None = None) -> tuple[str, 
     if ends is not None:
         return ends.ids
     if among is not None:
-        return (among[1], among[0]) if _is_backwards(among[0], among[1]) else (among[0], among[1])
+        return (among[1], among[0]) if is_backwards(among[0], among[1]) else (among[0], among[1])
     ids = [column for column in table.columns if is_key(column) and not is_identifier(re.sub("[Ii][Dd]$", "", column))]
     if len(ids) < 2:
         ids = [column for column in table.columns if is_key(column)]
@@ -396,20 +159,10 @@ def end_columns(table: Table, among: Sequence[str] | None = None) -> tuple[str, 
     if len(ids) == 2 and len([column for column in texts if others.index(column) < others.index(ids[0])]) > 1:
         others = ids = []  # as in movie, actor, director_id, genre_id: each may be an end
     first, *rest = ids if len(ids) == 2 else others or [""]
-    rest = [column for column in rest if not _describes(column, first) and not _describes(first, column)]
+    rest = [column for column in rest if not describes(column, first) and not describes(first, column)]
     if not rest:
         return None
-    return (rest[0], first) if _is_backwards(first, rest[0]) else (first, rest[0])
-
-
-_DESCRIPTIONS = ("name", "title", "label", "description", "desc", "url", "type", "kind", "date", "lat", "lon", "code")
-
-
-def _describes(column: str, other: str) -> bool:
-    """Whether a column describes the entity of another, as stop_name does that of stop_id."""
-    word = entity(other)
-    begin, _, ending = snake(column).rpartition("_")
-    return word is not None and ending in _DESCRIPTIONS and begin == snake(word)
+    return (rest[0], first) if is_backwards(first, rest[0]) else (first, rest[0])
 
 
 def end_entities(table: Table, columns: tuple[str, str]) -> tuple[str | None, str | None]:
@@ -417,7 +170,7 @@ def end_entities(table: Table, columns: tuple[str, str]) -> tuple[str | None, st
     ends = find_ends(table)
     if ends is not None and ends.ids == columns:
         return None, None
-    first, second = (None if (word := entity(column)) and word.lower() in _VAGUE else word for column in columns)
+    first, second = (None if (word := entity(column)) and word.lower() in VAGUE else word for column in columns)
     return first, second
 
 
@@ -426,15 +179,6 @@ def are_copies(table: Table, columns: tuple[str, str]) -> bool:
     first, second = (table.sample[column] for column in columns)
     name, other = sorted(map(snake, columns), key=len)
     return other.startswith(name) and len(first) > 2 and list(first) == list(second)
-
-
-def _is_backwards(first: str, second: str) -> bool:
-    """Whether the first of two columns names what an edge leads to, as in cited, citing or user2, user1."""
-    words, others = split_words(snake(first)), split_words(snake(second))
-    if any(word in _TARGET_ROLES for word in words) and not any(word in _TARGET_ROLES for word in others):
-        return True
-    number, other = (re.fullmatch(r"(.*?)_?(\d+)(?:_id)?", "_".join(each)) for each in (words, others))
-    return bool(number and other and number[1] == other[1] and int(number[2]) > int(other[2]))
 
 
 # ---- Lists in cells ------------------------------------------------------------------------------
@@ -526,9 +270,6 @@ def _has_numbers_above(table: Table) -> bool:
     return all(map(is_number, rows)) or (len(above) > 2 and len(steps) == 1 and not any(map(is_number, rows)))
 
 
-_MARKS = {"x", "yes", "no", "y", "n", "true", "false", "✓", "✔"}
-
-
 def crosstab_columns(table: Table, source: str, target: str, types: tuple[str, str], ids: Collection[str]) -> list[str]:
     """Return the columns of a pivot table whose names are nodes, where `target` is one of them and was read as an end.
 
@@ -556,16 +297,14 @@ def crosstab_columns(table: Table, source: str, target: str, types: tuple[str, s
         return []
     cells = {column: table.sample[column] for column in others}
     if not all(
-        is_number(cell.replace(",", ".")) or cell.lower() in _MARKS for own in cells.values() for cell in own if cell
+        is_number(cell.replace(",", ".")) or cell.lower() in MARKS for own in cells.values() for cell in own if cell
     ):
         return []
     if 2 * len(set(others) & {*ids, *table.sample[source]}) >= len(others) or all(map(is_number, others)):
         return others
     elsewhere = {cell for column in others if column != target for cell in cells[column]}
     blank = any(
-        not cell or cell.lower() in _MARKS or not float(cell.replace(",", "."))
-        for own in cells.values()
-        for cell in own
+        not cell or cell.lower() in MARKS or not float(cell.replace(",", ".")) for own in cells.values() for cell in own
     )
     shared = 2 * sum(cell in elsewhere for cell in cells[target]) >= len(cells[target])
     rows = "" in table.index or is_unique(table, source)
@@ -575,7 +314,7 @@ def crosstab_columns(table: Table, source: str, target: str, types: tuple[str, s
 def holds_marks(table: Table, columns: Sequence[str]) -> bool:
     """Whether all first values of some columns only tick a box, as x and yes do."""
     cells = {cell.lower() for column in columns for cell in table.sample[column] if cell}
-    return bool(cells) and cells <= _MARKS
+    return bool(cells) and cells <= MARKS
 
 
 def is_constant(table: Table, column: str) -> bool:
@@ -642,7 +381,7 @@ def likely_weight(table: Table, columns: Iterable[str]) -> str | None:
         column
         for column in columns
         if not is_id(column)
-        and not any(word in snake(column) for word in _TIMES)
+        and not any(word in snake(column) for word in TIMES)
         and any(table.sample[column])
         and table.has_numbers(column)
     ]
@@ -650,15 +389,6 @@ def likely_weight(table: Table, columns: Iterable[str]) -> str | None:
 
 
 # ---- Columns that name nodes of another type than their table ------------------------------------
-NAME_COLUMNS = ("name", "title", "label", "display_name", "full_name", "fullname", "primary_title", "primaryTitle")
-"""Usual names of the column of names."""
-KINDS = (
-    "type", "kind", "category", "class", "label", "status", "state", "gender", "sex", "language", "lang", "flag",
-    "description", "text", "comment", "note", "notes",
-)  # fmt: skip
-"""Columns that describe the first one rather than name other nodes."""
-
-
 def names_entities(table: Table, column: str) -> bool:
     """Whether a column names entities that occur again, or lists of them."""
     if entity(column) is None or column.lower() in KINDS or holds_fractions(table, column):

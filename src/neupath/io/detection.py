@@ -20,14 +20,10 @@ from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
 from neupath.graph.notations import are_perhaps_thousands, quoted, toml_key
 from neupath.io.columns import (
-    KINDS,
-    NAME_COLUMNS,
     Ends,
-    are_alike,
     are_copies,
     end_columns,
     end_entities,
-    entity,
     few_types,
     find_ends,
     find_split,
@@ -37,26 +33,12 @@ from neupath.io.columns import (
     holds_marks,
     holds_measures,
     is_constant,
-    is_id,
-    is_identifier,
-    is_key,
-    is_measure,
-    is_own_role,
-    is_role,
     is_sampled_whole,
     is_unique,
-    is_weak_relation,
-    is_word,
     likely_weight,
     look_like_triples,
     may_end_edges,
-    name_words,
     names_entities,
-    names_no_end,
-    singular,
-    singulars,
-    snake,
-    split_words,
     table_words,
     type_in_column,
 )
@@ -74,6 +56,35 @@ from neupath.io.proposals import (
 )
 from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_in_parts, is_table, open_table, stem
 from neupath.io.tables import Table, TableFile
+from neupath.io.words import (
+    EDGE_TABLES,
+    EDGE_WORDS,
+    IDS,
+    JOINING_WORDS,
+    KINDS,
+    NAMES,
+    NODE_TABLES,
+    ROLES_IN_TABLES,
+    SPLIT_TABLES,
+    WEAK_EDGE_TABLES,
+    are_alike,
+    entity,
+    is_id,
+    is_identifier,
+    is_key,
+    is_measure,
+    is_own_role,
+    is_role,
+    is_weak_relation,
+    is_word,
+    name_words,
+    names_no_end,
+    singular,
+    singulars,
+    snake,
+    split_words,
+    usual_name,
+)
 
 # ---- Recognising a folder, files or tables in memory ---------------------------------------------
 _PROSE = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
@@ -234,10 +245,6 @@ def options_of(settings: Config, duplicates: Duplicates | None) -> ReadOptions:
 
 
 # ---- Node tables and relation tables -------------------------------------------------------------
-_ID_COLUMNS = ("id", "node_id", "identifier", "key")
-_JOINING_WORDS = {"to", "vs", "2"}
-
-
 @dataclass(frozen=True)
 class RelationTable:
     """A table of the edges of one relation: its two id columns, and the weight column if any."""
@@ -304,13 +311,6 @@ def select_nodes(
     own = existing(id=id_column, name=name_column)
     words, place = node_kinds(table, kinds or {}, own), declared_in(table, f"[nodes.{toml_key(node_type)}]")
     return NodePlan(node_type, Selection(table, own, chosen, kinds=words, declared_in=place))
-
-
-def usual_name(columns: Sequence[str], node_type: str) -> str | None:
-    """Return the column that names the nodes of a type, by what it is called."""
-    by_name = {column.lower(): column for column in reversed(columns)}
-    usual_names = (*NAME_COLUMNS, f"{node_type}_name", f"{node_type}_title")
-    return next((by_name[usual.lower()] for usual in usual_names if usual.lower() in by_name), None)
 
 
 def _is_numeric(table: Table, column: str) -> bool:
@@ -388,7 +388,7 @@ class TypeNames:
         heads = max((n for n in range(1, len(words)) if self._spelled_as(words[:n])), default=1)
         tails = max((n for n in range(1, len(words) - heads + 1) if self._spelled_as(words[-n:])), default=1)
         source, target = (self._spelled_as(end) or "_".join(end) for end in (words[:heads], words[-tails:]))
-        between = [word for word in words[heads : len(words) - tails] if word.lower() not in _JOINING_WORDS]
+        between = [word for word in words[heads : len(words) - tails] if word.lower() not in JOINING_WORDS]
         return source, between, target
 
     def columns_differ(self, table: Table) -> bool:
@@ -418,7 +418,7 @@ class TypeNames:
         own = self._own_entity(table)
         if own is not None:
             return self._spelling.get(own[0].lower(), own[0]), own[1]
-        called_id = [column for column in table.columns if column.lower() in _ID_COLUMNS] if table.has_header else []
+        called_id = [column for column in table.columns if column.lower() in IDS] if table.has_header else []
         if not called_id and table.has_header:
             return None
         column = called_id[0] if called_id else table.columns[0]
@@ -470,7 +470,7 @@ def _mentions(names: Iterable[str]) -> dict[str, str]:
 
 def _mentioned(table: Table, mentions: dict[str, str]) -> str | None:
     """Return the type of a node table whose name begins or ends the name of another table, as spelled there."""
-    if table.columns[0].lower() not in _ID_COLUMNS or any(is_id(column) for column in table.columns[1:]):
+    if table.columns[0].lower() not in IDS or any(is_id(column) for column in table.columns[1:]):
         return None
     return next((mentions[name] for name in singulars(table.name) if name in mentions), None)
 
@@ -636,7 +636,7 @@ def _without_number(word: str) -> str:
 
 
 def _words_between(words: Sequence[str], target: str) -> list[str]:
-    ignored = (*singulars(target), *split_words(target.lower()), *_JOINING_WORDS)
+    ignored = (*singulars(target), *split_words(target.lower()), *JOINING_WORDS)
     return [word for word in words if word.lower() not in ignored and target.lower() not in singulars(word)]
 
 
@@ -962,10 +962,10 @@ def _as_named_pair(table: Table) -> RelationTable | None:
         return None
     first, second = table.columns
     for column in (first, second):
-        plain = re.fullmatch(r"[^\W\d]{2,}", column) and snake(column) not in _EDGE_WORDS
+        plain = re.fullmatch(r"[^\W\d]{2,}", column) and snake(column) not in EDGE_WORDS
         if not plain or is_key(column) or is_measure(column) or is_own_role(column) or holds_measures(table, column):
             return None
-        if column.lower() in (*NAME_COLUMNS, *KINDS) or not holds_categories(table, column):
+        if column.lower() in (*NAMES, *KINDS) or not holds_categories(table, column):
             return None
     if _share_ids(table, (first, second)) or find_split(table, first) or find_split(table, second):
         return None
@@ -981,10 +981,10 @@ def _as_wide(table: Table, options: ReadOptions, settings: Config, duplicates: D
     first, *others = table.columns
     source = entity(first)
     words = [snake(column) for column in table.columns]
-    plain = all(re.fullmatch(r"[^\W\d]{2,}", column) for column in table.columns) and not set(words) & _EDGE_WORDS
+    plain = all(re.fullmatch(r"[^\W\d]{2,}", column) for column in table.columns) and not set(words) & EDGE_WORDS
     if not table.has_header or len(others) < 2 or source is None or not plain or find_ends(table) is not None:
         return None
-    if is_measure(first) or holds_measures(table, first) or first.lower() in (*NAME_COLUMNS, *KINDS):
+    if is_measure(first) or holds_measures(table, first) or first.lower() in (*NAMES, *KINDS):
         return None
     if any(map(is_key, table.columns)):
         return None
@@ -1014,25 +1014,7 @@ def _as_wide(table: Table, options: ReadOptions, settings: Config, duplicates: D
     return Plan([], edges, replace(chosen, notes=notes))
 
 
-_EDGE_WORDS = {
-    "relation", "predicate", "rel", "edge_type", "head", "tail", "subject", "object", "source", "target", "src", "dst",
-    "from", "to", "start", "end", "head_type", "tail_type", "metaedge",
-}  # fmt: skip
-
 # ---- One table of all nodes and one of all edges -------------------------------------------------
-_NODES = ("nodes", "node", "vertices", "entities")
-_EDGES = ("edges", "edge", "links", "relations", "triples")
-_PERHAPS_EDGES = ("link", "relationships")
-"""Also names of one relation, as in user_item_link."""
-_COLUMN_NAMES = {
-    "id": ("id", ":id", "node_id", "identifier", "entity", "key"),
-    "name": ("name", "title", "node_name", "label"),
-    "type": ("type", "kind", "node_type", "category", "class", ":label"),
-    "label": ("labels", "label"),
-    "source": ("source", "src", "head", "from", "start", "subject", "source_id", ":start_id", "start_id"),
-    "relation": ("relation", "metaedge", "rel", "edge_type", "type", ":type", "predicate", "kind", "label"),
-    "target": ("target", "dst", "dest", "tail", "to", "end", "object", "target_id", ":end_id", "end_id"),
-}
 _NEO4J_ROLE = re.compile(r"^.*(:(?:id|label|type|start_id|end_id))(?:\(.*\))?$")
 """Matches column names of neo4j-admin: personId:ID(Person), :START_ID."""
 
@@ -1041,7 +1023,7 @@ def _find_pair(given: Tables, settings: Config) -> tuple[Table, Table] | None:
     """Find the tables of all nodes and of all edges, by graph.toml or by the last word of their names."""
     if settings.pair is not None and settings.pair.nodes and settings.pair.edges:
         return given.find(settings.pair.nodes), given.find(settings.pair.edges)
-    nodes = [table for table in given.all if _last_word(table) in _NODES]
+    nodes = [table for table in given.all if _last_word(table) in NODE_TABLES]
     if len(nodes) != 1 or settings.nodes or settings.edges:
         return None
     edges = _edge_tables(given.all) or [table for table in given.all if table not in nodes and has_triple_header(table)]
@@ -1050,11 +1032,11 @@ def _find_pair(given: Tables, settings: Config) -> tuple[Table, Table] | None:
 
 def _edge_tables(tables: Sequence[Table]) -> list[Table]:
     """Find the tables of all edges by clear names, or else by less clear names and their columns."""
-    named = [table for table in tables if _last_word(table) in _EDGES]
+    named = [table for table in tables if _last_word(table) in EDGE_TABLES]
     return named or [
         table
         for table in tables
-        if _last_word(table) in _PERHAPS_EDGES
+        if _last_word(table) in WEAK_EDGE_TABLES
         and all(_usual_column(table, end) for end in ("source", "relation", "target"))
     ]
 
@@ -1068,7 +1050,7 @@ def _is_edge_list(table: Table) -> bool:
     if relation is None or relation not in table.columns[1:2] or len(table.columns) < 3:
         return False
     outer = (table.columns[0], table.columns[2])
-    return not any(is_measure(column) or snake(column) in _EDGE_WORDS for column in outer)
+    return not any(is_measure(column) or snake(column) in EDGE_WORDS for column in outer)
 
 
 def _last_word(table: Table) -> str:
@@ -1171,7 +1153,7 @@ def _type_column(nodes: Table, edges: Table, id_: str) -> str | None:
     """Return the column of types; a `label` is one only in tables of a property graph, elsewhere a class or a name."""
     usual = _usual_column(nodes, "type", (id_,))
     label = _usual_column(nodes, "label", (id_,))
-    if usual or label is None or _last_word(edges) not in _PERHAPS_EDGES:
+    if usual or label is None or _last_word(edges) not in WEAK_EDGE_TABLES:
         return usual
     return label if _usual_column(nodes, "name", (id_, label)) and not nodes.has_numbers(label) else None
 
@@ -1190,7 +1172,7 @@ def _pair_column(table: Table, pair: PairConfig, purpose: str) -> str:
 
 def _usual_column(table: Table, purpose: str, taken: tuple[str, ...] = ()) -> str | None:
     by_lower = {_NEO4J_ROLE.sub(r"\1", column.lower()): column for column in table.columns if column not in taken}
-    return next((by_lower[name] for name in _COLUMN_NAMES[purpose] if name in by_lower), None)
+    return next((by_lower[name] for name in ROLES_IN_TABLES[purpose] if name in by_lower), None)
 
 
 # ---- Tables of neo4j-admin -----------------------------------------------------------------------
@@ -1263,7 +1245,7 @@ def _refuse_half_neo4j(tables: Sequence[Table]) -> None:
 def _select_neo4j_nodes(table: Table, roles: dict[str, tuple[str, str]]) -> Selection:
     id_, space = roles["ID"]
     plain = {column.partition(":")[0].lower(): column for column in reversed(table.columns) if column[0] != ":"}
-    name = next((plain[word] for word in NAME_COLUMNS if word in plain and plain[word] != id_), None)
+    name = next((plain[word] for word in NAMES if word in plain and plain[word] != id_), None)
     label = roles["LABEL"][0] if "LABEL" in roles else None
     others = [c for c in table.columns if c not in (id_, name, label) and not _NEO4J_IGNORED.search(c)]
     return Selection(table, existing(id=id_, type=label, name=name), others, spaces=existing(id=space or None))
@@ -1281,12 +1263,9 @@ def _select_neo4j_edges(table: Table, roles: dict[str, tuple[str, str]]) -> Sele
 
 
 # ---- Triples of a knowledge graph: head, relation, tail ------------------------------------------
-_SPLITS = {"train", "valid", "validation", "val", "dev", "test"}
-
-
 def _triple_tables(tables: Sequence[Table]) -> list[Table]:
     """Find the tables of a knowledge graph: train, valid and test, or tables whose headers name a relation and ends."""
-    splits = [table for table in tables if table.name.lower() in _SPLITS and not table.is_folder]
+    splits = [table for table in tables if table.name.lower() in SPLIT_TABLES and not table.is_folder]
     if splits and (any(table.name.lower() == "train" for table in splits) or len(splits) == len(tables)):
         named = all(has_triple_header(table) for table in splits)
         return splits if named or look_like_triples(splits, is_split=True) else []
@@ -1299,7 +1278,7 @@ def _triple_tables(tables: Sequence[Table]) -> list[Table]:
     if typed:
         return typed
     edges = _edge_tables(tables)
-    alone = len(edges) == 1 and not any(_last_word(table) in _NODES for table in tables)
+    alone = len(edges) == 1 and not any(_last_word(table) in NODE_TABLES for table in tables)
     return edges if alone and _is_edge_list(edges[0]) else []
 
 
@@ -1315,7 +1294,7 @@ def _is_all_triples(table: Table) -> bool:
     if ends is not None and ends.relation is not None:
         clear = ends.types is not None or not is_weak_relation(ends.relation)
         return clear or not classify([table])[1]
-    return look_like_triples([table]) or (_last_word(table) in _EDGES and _is_edge_list(table))
+    return look_like_triples([table]) or (_last_word(table) in EDGE_TABLES and _is_edge_list(table))
 
 
 def find_triples(tables: Sequence[Table], given: Tables, settings: Config, options: ReadOptions) -> Plan:

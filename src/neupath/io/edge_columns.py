@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.edge_attributes import kept_type, names_time
 from neupath.graph.notations import KIND_WORDS, format_problem
-from neupath.io.columns import find_ends, is_end_role, is_measure, snake
+from neupath.io.columns import find_ends
 from neupath.io.tables import Table, TableFile
 from neupath.io.values import attribute_name
+from neupath.io.words import END_ROLES, is_measure, snake
 
 # ---- Which columns ------------------------------------------------------------------------------
 _MOST_ATTRIBUTES = 64
@@ -140,7 +141,9 @@ def _describes_end(table: Table, column: str) -> bool:
     if begin not in ours or not rest or names_time(rest) or is_measure(rest):
         return False
     other = ours[1 - ours.index(begin)]
-    return is_end_role(rest) or any(snake(each) == f"{other}_{rest}" for each in table.columns)
+    return any(rest in words for words in END_ROLES.values()) or any(
+        snake(each) == f"{other}_{rest}" for each in table.columns
+    )
 
 
 def declared_in(table: Table, section: str) -> str:

@@ -22,6 +22,7 @@ from neupath.io.edge_columns import ChosenColumns, choose_columns
 from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options, read_config
 from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection
 from neupath.io.tables import ArrowTable, Table
+from neupath.io.words import NETWORK_RELATIONS, NETWORK_TYPES
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -417,7 +418,7 @@ def networkx_plan(
     parts = _Parts(as_written=is_ours)
     type_key = node_type or ("type" if is_ours else _find_type_key([data for _, data in graph.nodes(data=True)]))
     # a label is usually only drawn; it may be the relation if the types, too, are in an unusual attribute
-    others = _RELATION_KEYS if node_type or type_key == "type" else (*_RELATION_KEYS, "label")
+    others = NETWORK_RELATIONS if node_type or type_key == "type" else (*NETWORK_RELATIONS, "label")
     carriers = [data for _, _, data in graph.edges(data=True)]
     name_key = relation or _find_key("relation", () if is_ours else others, carriers)
     by_key = relation is None and name_key == "relation" and not is_ours and _keys_are_relations(graph)
@@ -520,11 +521,8 @@ def _values(values: list[Any]) -> pa.Array:
 
 
 # ---- NetworkX attributes that hold types and relations -------------------------------------------
-_TYPE_KEYS = ("node_type", "ntype", "kind", "labels")
 _WEAK_TYPE_KEYS = ("label", "bipartite")
 """Also names of other things: a label is a type only if others have it too, a bipartite set also if it is a number."""
-_RELATION_KEYS = ("edge_type", "etype", "type", "predicate", "kind")
-"""Other names of `type` and `relation`."""
 _MOST_VALUES, _FEW_VALUES, _NODES_PER_VALUE = 64, 8, 10
 """Types have few distinct values: at most 64, and at most 8 or one per ten nodes or edges."""
 Carriers = Collection[Mapping[str, Any]]
@@ -536,9 +534,9 @@ _READ_FROM = "were read from the attribute"
 def _find_key(usual: str, others: Sequence[str], carriers: Carriers) -> str:
     """Return the attribute that holds types or relations: the usual one, or else the first that looks like them.
 
-    >>> _find_key("type", _TYPE_KEYS, [{"kind": "user"}, {"kind": "item"}])
+    >>> _find_key("type", NETWORK_TYPES, [{"kind": "user"}, {"kind": "item"}])
     'kind'
-    >>> _find_key("type", _TYPE_KEYS, [{"kind": "user"}, {"kind": 1.5}])
+    >>> _find_key("type", NETWORK_TYPES, [{"kind": "user"}, {"kind": 1.5}])
     'type'
     """
     if any(usual in data for data in carriers):
@@ -552,7 +550,7 @@ def _find_type_key(carriers: Carriers) -> str:
     >>> _find_type_key([{"bipartite": 0}, {"bipartite": 1}])
     'bipartite'
     """
-    if (key := _find_key("type", _TYPE_KEYS, carriers)) != "type":
+    if (key := _find_key("type", NETWORK_TYPES, carriers)) != "type":
         return key
     is_named = all("name" in data or "title" in data for data in carriers)  # so that a label is no name
     for key in _WEAK_TYPE_KEYS:

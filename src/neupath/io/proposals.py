@@ -12,26 +12,18 @@ from neupath.graph.metapath import Relation
 from neupath.graph.notations import quoted
 from neupath.io.assemble import read_tables
 from neupath.io.columns import (
-    NAME_COLUMNS,
     crosstab_columns,
     end_columns,
     end_entities,
-    entity,
     find_ends,
     find_split,
     holds_fractions,
     holds_measures,
-    is_id,
-    is_key,
-    is_plural,
     is_unique,
     likely_weight,
     looks_like_matrix,
     may_end_edges,
     names_entities,
-    names_no_end,
-    singular,
-    snake,
     table_words,
     type_in_column,
 )
@@ -40,6 +32,7 @@ from neupath.io.ids import empty_end, empty_id, first_repeat, missing_ids, repea
 from neupath.io.plan import NodePlan, Plan, Selection
 from neupath.io.table_files import open_table, stem
 from neupath.io.tables import Table, TableFile
+from neupath.io.words import NAMES, OTHER_IDS, entity, is_id, is_key, is_plural, names_no_end, singular, snake
 
 if TYPE_CHECKING:
     from neupath.io.detection import Tables
@@ -212,16 +205,12 @@ def _mapping_hint(table: Table) -> str:
     """Return the call of `load` that reads two columns of a data frame as edges."""
     columns = end_columns(table) or (*table.columns, "item", "item")[:2]
     source, target = (entity(column) or word for column, word in zip(columns, ("user", "item"), strict=True))
-    if columns[0].lower() in NAME_COLUMNS:  # names of nodes of the type that the table is given under
+    if columns[0].lower() in NAMES:  # names of nodes of the type that the table is given under
         source = table.label if table.label.isidentifier() else "item"
     return f'load({{("{source}", "{target}"): table[["{columns[0]}", "{columns[1]}"]]}})'
 
 
 # ---- What may read a table -----------------------------------------------------------------------
-_OTHER_IDS = ("email", "e_mail", "mail", "code", "username", "login", "slug", "url")
-"""Columns that identify nodes, besides those that are called ids."""
-
-
 def _propose(table: Table, nodes: Sequence[NodePlan]) -> Iterator[Config]:
     """Yield graph.tomls that may read a table as one relation or several, the likeliest first."""
     own = next((node for node in nodes if node.selection.table is table), None)
@@ -243,9 +232,7 @@ def _propose_relations(table: Table, columns: tuple[str, str]) -> Config:
     if len(keys) > 2 and columns[0] == keys[0]:
         return _join(table, source, keys[0], keys[1:])
     if table.has_header and len(described) > 1 and columns[0] == first and is_unique(table, first):
-        return _join(
-            table, singular(stem(Path(table.label))) if first.lower() in NAME_COLUMNS else source, first, described
-        )
+        return _join(table, singular(stem(Path(table.label))) if first.lower() in NAMES else source, first, described)
     return _config(table, [_edge(table, source, columns, target)])
 
 
@@ -263,7 +250,7 @@ def _propose_for_nodes(table: Table, node: NodePlan) -> Iterator[Config]:
             yield _join(table, node_type, id_, [described], NodesConfig(table.label))
         return
     for column in others:
-        if (is_key(column) or snake(column) in _OTHER_IDS) and all(table.sample[column]) and is_unique(table, column):
+        if (is_key(column) or snake(column) in OTHER_IDS) and all(table.sample[column]) and is_unique(table, column):
             ends = [each for each in entities if each != column and not is_id(each)]
             yield _join(table, node_type, column, ends, NodesConfig(table.label, column))
     yield from _propose_rows(table, entities)

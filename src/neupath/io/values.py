@@ -38,9 +38,9 @@ from neupath.graph.notations import (
     may_be_values,
     toml_key,
 )
-from neupath.io.columns import snake
 from neupath.io.plan import Selection
 from neupath.io.tables import ArrowTable, Place, Table, TableFile
+from neupath.io.words import snake
 
 _NEO4J_TYPE = re.compile(
     r"(?<=.):(int|long|float|double|boolean|byte|short|char|string|date|time|datetime|local\w+|duration|point)(\[\])?$",

@@ -21,14 +21,22 @@ from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import Duplicates
 from neupath.graph.metapath import Relation
 from neupath.graph.notations import quoted, toml_key
-from neupath.io.columns import are_alike, entity, is_own_role, singular, singulars, split_words
-from neupath.io.detection import options_of, usual_name
+from neupath.io.detection import options_of
 from neupath.io.edge_columns import checked_kind, choose_columns
 from neupath.io.formats.database_drivers import Database, DatabaseTable, ForeignKey, as_spelled, open_database
 from neupath.io.graph_toml import Config, NodesConfig
 from neupath.io.ids import clean_ids, unknown_end
 from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, existing
 from neupath.io.tables import ArrowTable
+from neupath.io.words import (
+    are_alike,
+    entity,
+    is_own_role,
+    singular,
+    singulars,
+    split_words,
+    usual_name,
+)
 
 
 # ---- Reading a database --------------------------------------------------------------------------

@@ -29,13 +29,26 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, MissingExtraError, SourceError, first_line, listed
 from neupath.graph.hin import MOST_KINDS
 from neupath.io.assemble import BIOLINK, GENERAL_CLASSES
-from neupath.io.columns import is_own_role
 from neupath.io.edge_columns import choose_columns
 from neupath.io.formats.json_values import Collection, Document, Record, json_errors
 from neupath.io.ids import all_read_as_integers, bad_weight, repeated_id
 from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, existing
 from neupath.io.tables import ArrowTable
 from neupath.io.text_files import open_raw
+from neupath.io.words import (
+    ID_SUFFIX,
+    KEYS,
+    LIKE_ITSELF,
+    NAMES,
+    RECORD_ENDS,
+    RECORD_IDS,
+    RECORD_TYPES,
+    RELATIONS,
+    WEAK_RELATIONS,
+    WRAPPERS,
+    is_own_role,
+    singular,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -44,35 +57,11 @@ _FIRST = 1000
 """How many ids are looked at to see how they are written."""
 _FEW_TEXTS, _LONG_TEXT = 100, 200
 """After so many texts under a key of edges, they are prose if they have more than so many letters on average."""
-_ID_KEYS = ("id", "_id", "@id", "ID", "Id", "identifier", "uid", "uri", "key")
-_OWN_ID_KEYS = _ID_KEYS[:5]
-_NAME_KEYS = ("display_name", "name", "title", "label")
-_END_KEYS = (
-    ("subject", "object"), ("source_id", "target_id"), ("source", "target"), ("head", "tail"), ("from", "to"),
-    ("_from", "_to"), ("src", "dst"), ("start", "end"), ("start_id", "end_id"), ("from_id", "to_id"),
-)  # fmt: skip
-_RELATION_KEYS = (
-    "predicate", "relation", "relation_type", "edge_type", "rel_type", "metaedge", "kind", "label", "type",
-)  # fmt: skip
-_TYPE_KEYS = ("category", "kind", "type", "node_type", "labels", "label")
-_GENERIC = {
-    "", "data", "results", "items", "records", "rows", "docs", "hits", "elements", "content", "export", "dump", "part",
-    "output", "file", "graph", "train", "valid", "test", "full", "sample",
-}  # fmt: skip
-_OTHER_IDS = ("asin", "isbn", "sku")
-"""Keys of ids whose names do not say so."""
 _TRANSPARENT = ("data", "properties", "attributes")
 """Objects whose content belongs to the record itself, unless both have the same key."""
 _NOTHING = ("", "None", "null")
-_LIKE_ITSELF = ("reference", "citation", "cite", "related", "similar", "alike")
-"""Words for nodes of the record's own type, besides roles such as parent and friend."""
-_ID_SUFFIX = re.compile(r"(?:[_\s-](?:ids?|Ids?|IDs?)|(?<=[a-z0-9])(?:Ids?|IDs?))$")
 _LONGEST_ID, _FEW_WORDS, _CACHED = 500, 8, 1 << 14
 _IRI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
-_UNCHANGED = ("ss", "us", "is", "series", "species", "news")
-_IRREGULAR = {"children": "child", "people": "person", "vertices": "vertex", "indices": "index", "men": "man"}
-_PLURALS = ("movies", "cookies", "calories", "zombies", "selfies", "ties", "pies")
-"""Plurals in -ies whose singular ends in -ie."""
 UNTYPED = "entity"
 _MOST_KEYS = 256
 """An object without an id that has more keys than this, over all records, is a table by words or numbers."""
@@ -82,24 +71,6 @@ Scalar = str | int | float | bool
 
 
 # ---- Words and ids -------------------------------------------------------------------------------
-@lru_cache(_CACHED)
-def singular(word: str) -> str:
-    """Return the singular of a name's last word.
-
-    >>> [singular(word) for word in ("works", "movies", "sub_categories", "business", "boxes", "status")]
-    ['work', 'movie', 'sub_category', 'business', 'box', 'status']
-    """
-    low = word.lower()
-    irregular = next((plural for plural in _IRREGULAR if re.search(rf"(^|_){plural}$", low)), None)
-    if irregular is not None:
-        return word[: -len(irregular)] + _IRREGULAR[irregular]
-    if low.endswith(_UNCHANGED) or not low.endswith("s"):
-        return word
-    if low.endswith("ies") and not low.endswith(_PLURALS):
-        return word[:-3] + "y"
-    return word[:-2] if low.endswith(("sses", "xes", "ches", "shes", "zes")) else word[:-1] or word
-
-
 def _last_word(name: str) -> str:
     return singular(name.rpartition("_")[2].lower())
 
@@ -107,7 +78,7 @@ def _last_word(name: str) -> str:
 @lru_cache(_CACHED)
 def _entity(key: str) -> str | None:
     """Return the type that a foreign key names: user for user_id, userId and user_ids; None for other keys."""
-    return (singular(_ID_SUFFIX.sub("", key)) or None) if _ID_SUFFIX.search(key) else None
+    return (singular(ID_SUFFIX.sub("", key)) or None) if ID_SUFFIX.search(key) else None
 
 
 def _as_id(value: Any) -> str | None:
@@ -143,7 +114,7 @@ def _may_lead(key: str, value: Any) -> bool:
 
 def _own_id_key(record: Record, name: str) -> str | None:
     """Return the key of an object's own id: id, or one named after the object itself."""
-    keys = (*_OWN_ID_KEYS, f"{name}_id", f"{name}Id", f"{name}ID")
+    keys = (*RECORD_IDS[:5], f"{name}_id", f"{name}Id", f"{name}ID")
     return next((key for key in keys if key in record and _as_id(record[key]) is not None), None)
 
 
@@ -299,7 +270,7 @@ class _Graph:
 
     def _describe(self, kind: _Kind, id: str, record: Record, prefix: str = "", in_list: bool = False) -> None:
         """Add what a record, or an object in it, says of a node; `prefix` are the keys that lead to the object."""
-        name_key = None if prefix else next((key for key in _NAME_KEYS if isinstance(record.get(key), str)), None)
+        name_key = None if prefix else next((key for key in NAMES if isinstance(record.get(key), str)), None)
         if name_key is not None:
             kind.set_name(id, record[name_key])
         for key, raw in record.items():
@@ -399,14 +370,14 @@ def _adder_of(graph: _Graph, collection: Collection, name: str, sample: Sequence
     if all(record.get("type") in ("node", "relationship") for record in sample):
         return _add_exported(graph, collection, name)
     if (ends := _end_keys(sample)) is not None:
-        named = (key for key in _RELATION_KEYS if _are_words(sample, key, few=key in ("label", "type")))
+        named = (key for key in (*RELATIONS, *WEAK_RELATIONS) if _are_words(sample, key, few=key in WEAK_RELATIONS))
         return _add_edges_of(graph, collection, name, ends, next(named, None))
     if _last_word(name) in ("node", "vertex", "entity"):
         return _add_typed_nodes(graph, collection, sample)
     kind_name, id_key = _find_own_id(sample, name)
     if id_key is not None:
         return _add_nodes(graph, collection, id_key, default=kind_name)
-    keys = [key for key in sample[0] if (_entity(key) or key in _OTHER_IDS) and _are_ids_in(sample, key)]
+    keys = [key for key in sample[0] if (_entity(key) or key in KEYS) and _are_ids_in(sample, key)]
     if len(keys) >= 2:
         return _add_foreign_keys(graph, collection, name, keys)
     raise SourceError(
@@ -434,7 +405,7 @@ def _are_words(sample: Sequence[Record], key: str, few: bool) -> bool:
 
 def _end_keys(sample: Sequence[Record]) -> tuple[str, str] | None:
     """Return the keys of the two ends if the records are edges."""
-    for pair in _END_KEYS:
+    for pair in RECORD_ENDS:
         dates = pair == ("start", "end") and not all(isinstance(record.get("start"), dict) for record in sample)
         if all(record.get(key) is not None for record in sample for key in pair) and not dates:
             return pair
@@ -473,7 +444,7 @@ def _add_edges_of(
 def _end(value: Any, key: str, collection: Collection) -> tuple[str | None, str]:
     """Return the type, if it is there, and the id of one end: an id, [type, id], or an object with an id."""
     if isinstance(value, dict) and (id_key := _own_id_key(value, "")) is not None:
-        return next((_word(value[key]) for key in _TYPE_KEYS if key in value), None), str(_as_id(value[id_key]))
+        return next((_word(value[key]) for key in RECORD_TYPES if key in value), None), str(_as_id(value[id_key]))
     is_typed = key.endswith("_id") and isinstance(value, list) and len(value) == 2 and isinstance(value[0], str)
     kind, id = (value[0], _as_id(value[1])) if is_typed else (None, _as_id(value))
     if id is None:
@@ -483,10 +454,10 @@ def _end(value: Any, key: str, collection: Collection) -> tuple[str | None, str]
 
 def _add_typed_nodes(graph: _Graph, collection: Collection, sample: Sequence[Record]) -> Adder:
     """Add nodes that may say their own type."""
-    id_key = next((key for key in _ID_KEYS if _are_ids_in(sample, key)), None)
+    id_key = next((key for key in RECORD_IDS if _are_ids_in(sample, key)), None)
     if id_key is None:
         raise SourceError(f"{collection.place()}: nodes need an id, but have {listed(sample[0])}")
-    in_all = (key for key in _TYPE_KEYS if all(record.get(key) is not None for record in sample))
+    in_all = (key for key in RECORD_TYPES if all(record.get(key) is not None for record in sample))
     type_key = next((key for key in in_all if _are_words(sample, key, few=key == "label")), None)
     if type_key == "label" and 2 * len({record["label"] for record in sample}) > len(sample):
         type_key = None  # what nodes are called, each differently
@@ -526,17 +497,17 @@ def _add_exported(graph: _Graph, collection: Collection, name: str) -> Adder:
 
 def _find_own_id(sample: Sequence[Record], name: str) -> tuple[str, str | None]:
     """Return the type of the records, and the key of their ids: id, one named after the file, or the only one."""
-    for key in _OWN_ID_KEYS:
+    for key in RECORD_IDS[:5]:
         if _are_ids_in(sample, key):
             return singular(name), key
     keys = [key for key in sample[0] if _entity(key) and _are_ids_in(sample, key)]
-    codes = [key for key in _OTHER_IDS if _are_ids_in(sample, key)]
+    codes = [key for key in KEYS if _are_ids_in(sample, key)]
     own = [key for key in keys if singular(name).lower().endswith(str(_entity(key)).lower())]
     if not own and len(keys) + len(codes) == 1:
         own = [key for key in keys + codes if len({record[key] for record in sample}) == len(sample)]
     if own:
         return _entity(own[0]) or own[0], own[0]
-    others = [key for key in _ID_KEYS if _are_ids_in(sample, key)]
+    others = [key for key in RECORD_IDS if _are_ids_in(sample, key)]
     return singular(name), others[0] if others and not keys else None
 
 
@@ -569,10 +540,10 @@ def _name_of(collection: Collection) -> str:
     """Return what records are called: their key, or the name of the file without numbers, and without `part` behind."""
     stem = re.sub(r"(\.(jsonl|ndjson|json))?(\.gz)?$", "", collection.file.name, flags=re.IGNORECASE)
     words = re.findall(r"[^\W\d_]+", stem)
-    while len(words) > 1 and words[-1].lower() in _GENERIC:
+    while len(words) > 1 and words[-1].lower() in WRAPPERS:
         words.pop()
     names = (collection.key or "", "_".join(words))
-    return next((name for name in names if name.lower() not in _GENERIC), "record")
+    return next((name for name in names if name.lower() not in WRAPPERS), "record")
 
 
 # ---- The graph -----------------------------------------------------------------------------------
@@ -606,7 +577,7 @@ def _check_header(graph: _Graph, document: Document) -> None:
     """Note the values of a document that are not records; raise if it is a record itself, or has none."""
     if "@context" in document.header:
         raise _is_json_ld(document.file)
-    if any(_as_id(document.header.get(key)) is not None for key in _OWN_ID_KEYS):
+    if any(_as_id(document.header.get(key)) is not None for key in RECORD_IDS[:5]):
         raise SourceError(f"{document.file} holds one record; write a list of records, or a record per line")
     if not graph.kinds and not graph.unresolved:
         raise SourceError(
@@ -762,7 +733,7 @@ def _list_target(graph: _Graph, kind: _Kind, path: str, items: Sequence[Any]) ->
     are_texts = all(isinstance(item, str) and len(item) <= _LONG_TEXT and "\n" not in item for item in items)
     if target is not None or not ids or not are_texts:
         return target
-    free = (name for name in (singular(_ID_SUFFIX.sub("", key) or key), key) if name not in graph.kinds)
+    free = (name for name in (singular(ID_SUFFIX.sub("", key) or key), key) if name not in graph.kinds)
     return graph.kind(next(free, f"{kind.name}_{singular(key)}"))
 
 
@@ -786,12 +757,12 @@ def _target_of(graph: _Graph, kind: _Kind, path: str, ids: set[str]) -> _Kind | 
     if not ids:
         return None
     key = path.rpartition(".")[2]
-    word = singular(_ID_SUFFIX.sub("", key) or key).lower()
+    word = singular(ID_SUFFIX.sub("", key) or key).lower()
     fitting = [other for other in graph.kinds.values() if _are_ids(ids, other)]
     named = [other for other in fitting if other.name.lower() in (word, _last_word(word))]
     if len(named) == 1:
         return named[0]
-    if (is_own_role(_last_word(word)) or _last_word(word) in _LIKE_ITSELF) and not ids.isdisjoint(kind.ids):
+    if (is_own_role(_last_word(word)) or _last_word(word) in LIKE_ITSELF) and not ids.isdisjoint(kind.ids):
         return kind
     only = len(fitting) == 1 and not all(id.lstrip("-").isdigit() for id in ids)
     return fitting[0] if only else None

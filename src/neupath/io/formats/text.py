@@ -30,16 +30,13 @@ from neupath.io.text_files import (
     open_raw,
     unmarked,
 )
+from neupath.io.words import HEADER_WORDS
 
 _SAMPLE_LINES, _SAMPLE_LETTERS = 200, 1 << 22
 """How much of a table decides how it is written: the first lines, fewer where they are long."""
 _BATCH_BYTES = 1 << 20
 _ROW_NUMBERS = ("", "Unnamed: 0")
 """What pandas and R call the column of row numbers when they write a data frame."""
-HEADER_WORDS = {
-    "id", "name", "title", "type", "kind", "weight", "source", "target", "src", "dst", "head", "tail", "subject",
-    "object", "relation", "predicate", "metaedge", "from", "to", "start", "end", "entity", "entity1", "entity2",
-}  # fmt: skip
 
 
 class TextTable(TableFile):
