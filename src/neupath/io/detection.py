@@ -20,8 +20,11 @@ from neupath.graph.hin import Duplicates, check_duplicates
 from neupath.graph.metapath import Relation
 from neupath.graph.notations import are_perhaps_thousands, quoted, toml_key
 from neupath.io.columns import (
+    ChosenColumns,
     Ends,
     are_copies,
+    choose_columns,
+    declared_in,
     end_columns,
     end_entities,
     few_types,
@@ -39,10 +42,10 @@ from neupath.io.columns import (
     look_like_triples,
     may_end_edges,
     names_entities,
+    node_kinds,
     table_words,
     type_in_column,
 )
-from neupath.io.edge_columns import ChosenColumns, choose_columns, declared_in, node_kinds
 from neupath.io.formats.parquet import is_partition, parquet_files
 from neupath.io.graph_toml import GRAPH_TOML, Config, PairConfig, TriplesConfig, read_config, read_own_config
 from neupath.io.plan import LISTS, NULLS, EdgePlan, NodePlan, Plan, ReadOptions, Selection, SharedIds, existing

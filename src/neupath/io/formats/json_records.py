@@ -29,7 +29,7 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, MissingExtraError, SourceError, first_line, listed
 from neupath.graph.hin import MOST_KINDS
 from neupath.io.assemble import BIOLINK, GENERAL_CLASSES
-from neupath.io.edge_columns import choose_columns
+from neupath.io.columns import choose_columns
 from neupath.io.formats.json_values import Collection, Document, Record, json_errors
 from neupath.io.ids import all_read_as_integers, bad_weight, repeated_id
 from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, existing
