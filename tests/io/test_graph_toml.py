@@ -191,7 +191,7 @@ def test_a_table_that_no_rule_recognises_gets_the_first_suggestion(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [({"x.xlsx": b"PK"}, "is a spreadsheet"), ({"x.csv": b""}, "is empty"),
+    [({"x.xls": b"PK"}, "is a spreadsheet"), ({"x.csv": b""}, "is empty"),
      ({"x.nt": b"<a> <b> <c> ."}, "needs no graph.toml, which describes tables in files")],
 )  # fmt: skip
 def test_sources_without_tables(tmp_path: Path, content: dict[str, bytes], message: str) -> None:

@@ -487,7 +487,6 @@ def test_a_misspelled_section_of_graph_toml_names_the_right_one(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("name", "content", "advice"),
     [
-        ("graph.xlsx", b"PK\x03\x04" + bytes(60), r"is a spreadsheet; .*pandas\.read_excel"),
         ("graph.ods", b"PK\x03\x04" + bytes(60), r"is a spreadsheet; .*pandas\.read_excel"),
         ("refs.bib", b"@article{a, title={B}}\n", r"holds BibTeX; .* CSV"),
         ("frame.pkl", b"\x80\x04", r"is a pickle, .*can run code"),

@@ -57,7 +57,7 @@ from neupath.io.proposals import (
     refuse_repeated_ids,
     with_proposal,
 )
-from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_in_parts, is_table, open_table, stem
+from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_in_parts, is_table, open_table, open_tables, stem
 from neupath.io.tables import Table, TableFile
 from neupath.io.words import (
     EDGE_TABLES,
@@ -152,7 +152,8 @@ def recognise_files(
             f"as movie_actor.csv, or nodes and edges ({', '.join(TABLE_SUFFIXES)}, also gzipped), or name the files in "
             f"graph.toml"
         )
-    files = {path: open_table(path, settings.dialect) for path in used}
+    opened = {table.path: table for path in used for table in open_tables(path, settings.dialect)}
+    files = {path: opened[path] for path in _not_ignored(opened, settings)}
 
     def find(name: str) -> Table:
         path = folder / name
@@ -1513,7 +1514,11 @@ def _note_weights(edges: Iterable[Selection]) -> list[str]:
 
 def _note_comments(tables: Iterable[Table]) -> list[str]:
     counts = {table.label: table.comments for table in tables if table.comments}
-    return [f"{name}: skipped {n} comment line{'s' * (n != 1)} above the table" for name, n in counts.items()]
+    skipped = dict.fromkeys(note for table in tables for note in table.skipped)
+    return [
+        *(f"{name}: skipped {n} comment line{'s' * (n != 1)} above the table" for name, n in counts.items()),
+        *skipped,
+    ]
 
 
 def _without_data_files(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:

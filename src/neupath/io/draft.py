@@ -15,7 +15,8 @@ from neupath.io.graph_toml import ENDS, GRAPH_TOML, Config, EdgesConfig, config_
 from neupath.io.plan import Plan, Selection
 from neupath.io.proposals import check_readable
 from neupath.io.recognition import find_tables, locate
-from neupath.io.table_files import is_in_parts, open_table
+from neupath.io.table_files import is_in_parts, open_tables
+from neupath.io.tables import TableFile
 
 _SHOWN_VALUES = 3
 _ABOUT_KEYS = "# Every key is optional; docs/graphs.md has all of them."
@@ -55,7 +56,7 @@ class Draft:
 
     def columns(self) -> dict[str, list[tuple[str, Sequence[str], str]]]:
         """Return the columns of each table: the name, the first values, and what it is read as."""
-        tables = self.plan.tables if self.plan else map(open_table, _table_files(self.source) or [self.source])
+        tables = self.plan.tables if self.plan else _own_tables(self.source)
         uses: dict[tuple[str, str], list[str]] = {}
         for label, column, use in _describe_columns(self.plan) if self.plan else ():
             uses.setdefault((label, column), []).append(use)
@@ -107,7 +108,7 @@ def draft_of(source: str, data: str | Path | None = None) -> Draft:
     path = locate(Path(source), data)
     settings = read_settings(path, None) if path.is_dir() else Config()
     used = {table.label for table in plan.tables}
-    names = [file.name for file in _table_files(path) if file.name not in used]
+    names = [table.label for table in _own_tables(path) if table.label not in used]
     others = [glob.escape(name) for name in names if not any(fnmatch(name, pattern) for pattern in settings.ignore)]
     return Draft(path, plan, config_of(plan, replace(settings, ignore=[*settings.ignore, *others])))
 
@@ -128,9 +129,11 @@ def _normalised(config: Config) -> Config:
     return replace(config, edges=[replace(each, attributes=each.attributes or None) for each in config.edges])
 
 
-def _table_files(source: Path) -> list[Path]:
-    """Return the tables in a folder, none if it is a table itself."""
-    return sorted(filter(is_table_file, source.iterdir())) if source.is_dir() and not is_in_parts(source) else []
+def _own_tables(source: Path) -> list[TableFile]:
+    """Return the tables of a folder or a workbook, or the one that the source is."""
+    is_whole = not source.is_dir() or is_in_parts(source)
+    paths = [source] if is_whole else sorted(filter(is_table_file, source.iterdir()))
+    return [table for path in paths for table in open_tables(path)]
 
 
 # ---- What columns are read as --------------------------------------------------------------------

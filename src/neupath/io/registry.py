@@ -258,9 +258,9 @@ def no_database(source: object) -> SourceError:
 
 # ---- What is not read ----------------------------------------------------------------------------
 _PACKED = {".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip", ".7z": "7z x", ".tar": "tar -xf"}
-_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".xlsb", ".ods")
+_SPREADSHEETS = (".xls", ".xlsb", ".ods")
 _IN_PYTHON = {
-    **dict.fromkeys(_SPREADSHEETS, ("a spreadsheet; save each sheet as CSV, or", "pandas.read_excel")),
+    **dict.fromkeys(_SPREADSHEETS, ("a spreadsheet; save it as .xlsx, or", "pandas.read_excel")),
     **dict.fromkeys((".h5", ".hdf5", ".hdf"), ("an HDF5 file;", "pandas.read_hdf")),
     **dict.fromkeys((".feather", ".arrow", ".ipc"), ("an Arrow file;", "pandas.read_feather")),
     ".orc": ("an ORC file;", "pandas.read_orc"),

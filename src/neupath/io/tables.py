@@ -38,6 +38,8 @@ class Table(ABC):
     """Whether the columns have names of their own."""
     comments = 0
     """The number of lines above the table that are skipped as comments."""
+    skipped: Sequence[str] = ()
+    """Notes on what its file has beside it, which is not read."""
     header_holds: str = ""
     """What the names of its columns are values of, where a data frame says so, as the axis of a pivot table does."""
     index: Sequence[str] = ()
@@ -225,10 +227,11 @@ def is_list_type(kind: pa.DataType) -> bool:
 
 def sample_of(table: pa.Table, columns: Sequence[str]) -> dict[str, list[str]]:
     """Return the values of some columns as texts."""
-    return {name: [_as_text(value) for value in table[name].to_pylist()] if len(table) else [] for name in columns}
+    return {name: [as_text(value) for value in table[name].to_pylist()] if len(table) else [] for name in columns}
 
 
-def _as_text(value: object) -> str:
+def as_text(value: object) -> str:
+    """Return a value as a text, an integer as a float holds it without its point, and a list as JSON."""
     if value is None or value != value:  # noqa: PLR0124  a missing number of pandas is nan
         return ""
     if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:

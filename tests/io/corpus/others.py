@@ -3,6 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 from scipy.sparse import coo_array, csr_matrix
 
 from tests.io.corpus.frame import Sample, source, write
+from tests.io.workbooks import write_workbook
 
 
 # ---- Parquet -------------------------------------------------------------------------------------
@@ -51,6 +53,30 @@ def parquet_dataset(folder: Path) -> Sample:
         pq.write_table(rows, place / f"part-{part:05}.snappy.parquet")
     (folder / "user_item" / "_SUCCESS").touch()
     return Sample(folder, nodes={"user": 2, "item": 3}, edges={"user -user_item-> item": "0>10 0>11*2 1>10 1>12*2"})
+
+
+# ---- Excel ---------------------------------------------------------------------------------------
+@source(needs=["python_calamine"])
+def workbook(folder: Path) -> Sample:
+    """A workbook as people keep one: a title, dates, an empty sheet, a hidden list."""
+    day = date(2020, 5, 4)
+    rentals = [["Rentals of our shop"], [], ["customer_id", "movie_id", "weight", "day"]]
+    rentals += [["ann", 7, 2, day], ["bo", 7, 1, None], ["ann", 12, 1, day]]
+    customers = [["customer_id", "name", "member"], ["ann", "Ann Ash", True], ["bo", "Bo Birch", False]]
+    sheets = {"customers": customers, "rentals": rentals, "Sheet3": [], "lists": [["yes"], ["no"]]}
+    return Sample(
+        write_workbook(folder / "shop.xlsx", sheets, hidden=["lists"], merged={"rentals": "A1:D1"}),
+        nodes={"customer": 2, "movie": 2},
+        edges={"customer -> movie": "ann>7*2 bo>7 ann>12"},
+        names={"customer": {"bo": "Bo Birch"}},
+        attributes={"customer -> movie": {"day": [day, None, day]}},
+    )
+
+
+@source(needs=["python_calamine"])
+def excel(folder: Path) -> Sample:
+    """A damaged workbook."""
+    return Sample(write(folder, {"graph.xlsx": b"PK\x03\x04" + bytes(60)}), refused="graph.xlsx")
 
 
 # ---- JSON ----------------------------------------------------------------------------------------

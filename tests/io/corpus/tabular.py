@@ -978,12 +978,6 @@ def gene_sets(folder: Path) -> Sample:
     )
 
 
-@source
-def excel(folder: Path) -> Sample:
-    """An Excel workbook."""
-    return Sample(write(folder, {"graph.xlsx": b"PK\x03\x04" + bytes(60)}), refused="graph.xlsx")
-
-
 # ---- Benchmarks ----------------------------------------------------------------------------------
 @source
 def hgb(folder: Path) -> Sample:

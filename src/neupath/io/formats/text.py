@@ -35,7 +35,7 @@ from neupath.io.words import HEADER_WORDS
 _SAMPLE_LINES, _SAMPLE_LETTERS = 200, 1 << 22
 """How much of a table decides how it is written: the first lines, fewer where they are long."""
 _BATCH_BYTES = 1 << 20
-_ROW_NUMBERS = ("", "Unnamed: 0")
+ROW_NUMBERS = ("", "Unnamed: 0")
 """What pandas and R call the column of row numbers when they write a data frame."""
 
 
@@ -53,27 +53,7 @@ class TextTable(TableFile):
         """Whether the first line names the columns; a line that looks like the data below does not."""
         if self._dialect.header is not None:
             return self._dialect.header
-        first, *later = self._first_rows
-        words = sum(names_a_column(cell, self.name) for cell in first)
-        if words and any(map(is_number, first)) and 2 * words < len(first):  # a row with a word such as target in it
-            return False
-        if words or self._heads_numbers:
-            return True
-        if self._suffix == ".txt":
-            return False
-        return not any(
-            is_number(cell) or any(len(row) > at and _looks_alike(cell, row[at]) for row in later)
-            for at, cell in enumerate(first)
-        )
-
-    @cached_property
-    def _heads_numbers(self) -> bool:
-        """Whether the first line has words alone, one of them above a column of numbers."""
-        first, *later = self._first_rows
-        rows = [row for row in later if len(row) == len(first)]
-        if not rows or any(is_number(cell) or not cell.strip() for cell in first):
-            return False
-        return any(all(is_number(row[at]) for row in rows) for at in range(len(first)))
+        return is_header(self._first_rows, self.name, is_edge_list=self._suffix == ".txt")
 
     @cached_property
     def _is_spaced(self) -> bool:
@@ -216,13 +196,12 @@ class TextTable(TableFile):
 
     @cached_property
     def columns(self) -> list[str]:
-        return [name for name in self._written_columns if name not in _ROW_NUMBERS or not self._counts_rows(name)]
-
-    def _counts_rows(self, name: str) -> bool:
-        """Whether a column counts the rows, from 0 or from 1."""
-        at = self._written_columns.index(name)
-        cells = [row[at] for row in self._first_rows[1:] if len(row) > at]
-        return any(cells == [str(row) for row in range(first, first + len(cells))] for first in (0, 1))
+        counts = [
+            name
+            for at, name in enumerate(self._written_columns)
+            if name in ROW_NUMBERS and counts_rows([row[at] for row in self._first_rows[1:] if len(row) > at])
+        ]
+        return [name for name in self._written_columns if name not in counts]
 
     @cached_property
     def _written_columns(self) -> list[str]:
@@ -427,6 +406,37 @@ def csv_reader(lines: Iterable[str], delimiter: str, quote: str | None) -> Any:
     if quote:
         return csv.reader(lines, delimiter=delimiter, quotechar=quote)
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+
+
+# ---- Headers, here and in sheets -----------------------------------------------------------------
+def is_header(rows: Sequence[Sequence[str]], name: str, is_edge_list: bool = False) -> bool:
+    """Whether the first of some rows names the columns of a table; one that looks like the data below does not.
+
+    Without a clear sign, files that are usually lists of edges have no header.
+    """
+    first, *later = rows
+    words = sum(names_a_column(cell, name) for cell in first)
+    if words and any(map(is_number, first)) and 2 * words < len(first):  # a row with a word such as target in it
+        return False
+    if words or _heads_numbers(first, later):
+        return True
+    return not is_edge_list and not any(
+        is_number(cell) or any(len(row) > at and _looks_alike(cell, row[at]) for row in later)
+        for at, cell in enumerate(first)
+    )
+
+
+def _heads_numbers(first: Sequence[str], later: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row has words alone, one of them above a column of numbers."""
+    rows = [row for row in later if len(row) == len(first)]
+    if not rows or any(is_number(cell) or not cell.strip() for cell in first):
+        return False
+    return any(all(is_number(row[at]) for row in rows) for at in range(len(first)))
+
+
+def counts_rows(cells: Sequence[str]) -> bool:
+    """Whether the cells of a column count the rows, from 0 or from 1."""
+    return any(list(cells) == [str(row) for row in range(first, first + len(cells))] for first in (0, 1))
 
 
 def names_a_column(cell: str, name: str) -> bool:
