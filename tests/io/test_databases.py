@@ -535,7 +535,7 @@ def test_decimal_keys_keep_all_digits(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, database: str, kinds: tuple[str, ...], more: str
 ) -> None:
     if database == "row by row":  # as other servers are read
-        monkeypatch.setattr(database_drivers, "_PostgreSQL", database_drivers._Server)
+        monkeypatch.setattr(database_drivers, "_can_copy", lambda _dialect: False)
     make = request.getfixturevalue("duckdb") if database == "duckdb" else postgres_of(request).create
     hin = npth.load(make(LARGE_KEYS.format(*kinds, more)))
     found = ids(hin)["account"]
@@ -632,7 +632,7 @@ def test_other_servers_give_the_same_graph_row_by_row(
 ) -> None:
     source = postgres.create(script)
     copied = npth.load(source)
-    monkeypatch.setattr(database_drivers, "_PostgreSQL", database_drivers._Server)
+    monkeypatch.setattr(database_drivers, "_can_copy", lambda _dialect: False)
     streamed = npth.load(source)
     assert (ids(streamed), edges(streamed), streamed.notes) == (ids(copied), edges(copied), copied.notes)
     for node_type, nodes in copied.nodes.items():
@@ -738,15 +738,14 @@ def test_an_interrupt_ends_a_long_statement(
     source = make(FORUM + view)
     main = threading.main_thread().ident
     assert main is not None
-    driver = {"sqlite": "_SQLite", "duckdb": "_DuckDB", "postgresql": "_PostgreSQL"}[kind]
     reading: list[float] = []
 
     def read(*arguments: Any) -> Any:
         reading.append(process_time())
-        return read_batches(*arguments)
+        return read_table(*arguments)
 
-    read_batches = getattr(database_drivers, driver)._batches
-    monkeypatch.setattr(getattr(database_drivers, driver), "_batches", read)
+    read_table = database_drivers.Database.read
+    monkeypatch.setattr(database_drivers.Database, "read", read)
     signal.siginterrupt(signal.SIGINT, False)  # as Polars does
 
     def is_running() -> bool:

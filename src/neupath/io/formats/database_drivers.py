@@ -1,21 +1,22 @@
 """Open databases and read their tables: SQLite, DuckDB, PostgreSQL, and what else SQLAlchemy connects to.
 
-Every database is read in one read-only transaction. Errors of drivers become sentences without the password.
+One function opens each kind, in a read-only transaction, and yields a `Database`. Errors of drivers become sentences
+without the password.
 """
 
 # ruff: noqa: S608  names in statements are those that the database lists, and are quoted
 
 import re
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
@@ -26,14 +27,10 @@ from neupath._runtime.progress import Progress
 from neupath.errors import MissingExtraError, SourceError, did_you_mean, hide_password, listed
 from neupath.store.database import open_duckdb
 
-if TYPE_CHECKING:
-    import sqlite3
-
 # ---- Which sources are databases -----------------------------------------------------------------
 _URL = re.compile(r"(?P<kind>[A-Za-z][A-Za-z0-9]*)(?:\+\w+)?://")
 _NOT_DATABASES = ("s3", "gs", "gcs", "http", "https", "ftp", "file", "hdfs", "abfs", "abfss", "az")
 DATABASE_SUFFIXES = (".db", ".sqlite", ".sqlite3", ".duckdb")
-_SQLITE_MAGIC, _DUCKDB_MAGIC = b"SQLite format 3\0", b"DUCK"
 
 
 def is_database_url(source: object) -> bool:
@@ -52,9 +49,9 @@ def database_format(path: Path) -> str | None:
         return None
     with path.open("rb") as stream:
         start = stream.read(16)
-    if start == _SQLITE_MAGIC:
+    if start == b"SQLite format 3\0":
         return "sqlite"
-    if start[8:12] == _DUCKDB_MAGIC:
+    if start[8:12] == b"DUCK":
         return "duckdb"
     if path.suffix.lower() in DATABASE_SUFFIXES:
         what = "is not a SQLite or DuckDB database" if start else "is empty"
@@ -63,12 +60,6 @@ def database_format(path: Path) -> str | None:
 
 
 # ---- Tables and their rows -----------------------------------------------------------------------
-_MEASURES = re.compile(
-    r"((big|small|tiny|medium|huge|u|unsigned )*int|real|float|double|num|dec|bool|bit|date|time|interval|year|money)",
-    re.IGNORECASE,
-)
-
-
 @dataclass(frozen=True)
 class ForeignKey:
     """Columns whose values are those of some columns of another table, its key by default."""
@@ -96,62 +87,35 @@ class DatabaseTable:
         return bool(_MEASURES.match(self.columns[column]))
 
 
-class Database(ABC):
-    """An open database, in a read-only transaction; `title` is what messages call it, without the password."""
+Types = Mapping[str, pa.DataType | None]
+"""The columns of a table to read -> what `value_type` says that they are read as."""
 
-    def __init__(self, title: str, connection: Any, schema: str) -> None:
-        self.title = title
-        self._connection = connection
-        self._schema = schema
 
-    def tables(self) -> list[DatabaseTable]:
-        """List the tables and views, in order of their names, with foreign keys in order of their columns."""
-        tables = {table.name: table for table in self._tables()}
-        return [replace(each, foreign_keys=_complete_keys(each, tables)) for _, each in sorted(tables.items())]
+@dataclass(frozen=True)
+class Database:
+    """An open database, in a read-only transaction."""
+
+    title: str
+    """What messages call it, without the password."""
+    schema: str
+    schemas: Sequence[str]
+    tables: Sequence[DatabaseTable]
+    read_parts: Callable[[DatabaseTable, Types], Iterable[pa.Table]]
+    """Read some columns of a table in parts, whose types may differ."""
 
     def read(self, table: DatabaseTable, columns: Sequence[str], ids: set[str], progress: Progress) -> pa.Table:
         """Read some columns of a table: integers, floats, truth values, dates, timestamps, and all else as text.
 
         A decimal becomes a float, which may round it, but one of `ids` an integer or a text with all its digits.
         """
-        batches: list[pa.RecordBatch] = []
+        types = {column: value_type(table.columns[column], column in ids) for column in columns}
+        parts: list[pa.Table] = []
         done = 0
-        for batch in self._batches(table, columns, ids):
-            batches.append(batch)
-            done += len(batch)
+        for part in self.read_parts(table, types):
+            parts.append(part)
+            done += len(part)
             progress(f"reading {table.name}", done, None)
-        rows = {column: _join_batches([batch[column] for batch in batches]) for column in columns}
-        return pa.table({c: _as_declared(rows[c], table.columns[c].upper(), c in ids) for c in columns})
-
-    def other_schemas(self) -> str:
-        """Return the end of a sentence that names the other schemas."""
-        names = [name for name in self.schemas() if name not in (self._schema, "information_schema")]
-        return f" in this schema; choose one of {listed(names)} with ‹schema›" if names else ""
-
-    @abstractmethod
-    def schemas(self) -> list[str]:
-        """List the schemas."""
-
-    @abstractmethod
-    def _tables(self) -> Iterable[DatabaseTable]:
-        """List the tables and views as the database declares them."""
-
-    @abstractmethod
-    def _batches(self, table: DatabaseTable, columns: Sequence[str], ids: set[str]) -> Iterator[pa.RecordBatch]:
-        """Read some columns of a table batch by batch, whose types may differ."""
-
-
-def _complete_keys(table: DatabaseTable, tables: Mapping[str, DatabaseTable]) -> tuple[ForeignKey, ...]:
-    """Return the foreign keys of a table, spelled as the tables are: in SQLite case makes no difference."""
-    keys = []
-    for fk in table.foreign_keys:
-        (name,) = as_spelled([fk.table], tables)
-        other = tables.get(name)
-        referred = as_spelled(fk.referred or other.key, other.columns) if other else fk.referred
-        keys.append(ForeignKey(as_spelled(fk.columns, table.columns), name, referred))
-    places = {column: place for place, column in enumerate(table.columns)}
-    keys = [fk for fk in dict.fromkeys(keys) if places.keys() >= {*fk.columns}]
-    return tuple(sorted(keys, key=lambda fk: places[fk.columns[0]]))
+        return pa.table({c: _convert(_join([part[c] for part in parts]), kind) for c, kind in types.items()})
 
 
 def as_spelled(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
@@ -168,15 +132,16 @@ def open_database(source: str | Path, schema: str | None) -> Iterator[Database]:
     title = hide_password(str(source)) if path is None else str(path)
     with _driver_errors(title, source):
         if path is None:
-            opened = _open_server(str(source), schema, title)
+            opened = _open_server(str(source), title, schema)
         else:
             opened = _open_sqlite(path) if kind == "sqlite" else _open_duckdb(path, schema)
         with opened as database:
-            if schema is not None and schema not in (schemas := database.schemas()):
+            if schema is not None and schema not in database.schemas:
                 raise SourceError(
-                    f"{title} has no schema {schema!r} (it has {listed(schemas)}){did_you_mean(schema, schemas)}",
+                    f"{title} has no schema {schema!r} (it has {listed(database.schemas)})"
+                    f"{did_you_mean(schema, database.schemas)}",
                     parameter="schema",
-                    allowed=schemas,
+                    allowed=database.schemas,
                 )
             yield database
 
@@ -204,6 +169,7 @@ def _file_of(source: str | Path) -> tuple[str | None, Path | None]:
 
 
 _DRIVERS = ("sqlite3", "duckdb", "_duckdb", "sqlalchemy", "psycopg", "pyarrow")
+_SQLITE_INTERRUPT = 9
 
 
 @contextmanager
@@ -229,28 +195,76 @@ def _reason(error: Exception, source: str | Path) -> str:
     return hide_password(line)
 
 
-# ---- Values of drivers as Arrow columns ----------------------------------------------------------
-_BATCH_ROWS, _BLOCK_BYTES = 1 << 16, 1 << 20
+# ---- What values are read as ---------------------------------------------------------------------
+_MEASURES = re.compile(
+    r"((big|small|tiny|medium|huge|u|unsigned )*int|real|float|double|num|dec|bool|bit|date|time|interval|year|money)",
+    re.IGNORECASE,
+)
+_EXACT, _TIME = pa.decimal128(38), pa.timestamp("us")
+_VALUE_TYPES = (
+    (r"U?(BIG|SMALL|TINY)?INT(EGER)?|(NUMERIC|DECIMAL)\((\d|1[0-8]), ?0\)", pa.int64()),
+    (r"(NUM(ERIC|BER)?|DEC(IMAL)?)\b[^[]*|U?HUGEINT", _EXACT),
+    (r"(FLOAT|DOUBLE|REAL)\b[^[]*", pa.float64()),
+    (r"BOOL(EAN)?", pa.bool_()),
+    (r"DATE", pa.date32()),
+    (r"(TIMESTAMP|DATETIME)[^[]*", _TIME),
+)
+"""A declared type, and what its values are read as; the first that fits holds. `_EXACT` keeps digits no float has."""
 
 
-def _to_batch(columns: Sequence[str], rows: Sequence[Sequence[object]], ids: set[str]) -> pa.RecordBatch:
-    """Return rows of Python values as a batch."""
-    values = zip(columns, zip(*rows, strict=True), strict=True)
-    return pa.record_batch({column: _to_array(column_values, column in ids) for column, column_values in values})
+def value_type(declared: str, is_id: bool) -> pa.DataType | None:
+    """Return what the values of a declared type are read as, or None for text; SQLite may hold others.
+
+    >>> [str(value_type("NUMERIC(20, 2)", is_id)) for is_id in (False, True)], value_type("INTEGER[]", False)
+    (['double', 'decimal128(38, 0)'], None)
+    """
+    found = next((kind for pattern, kind in _VALUE_TYPES if re.fullmatch(pattern, declared.upper())), None)
+    return pa.float64() if found == _EXACT and not is_id else found
 
 
-def _to_array(values: Sequence[object], is_id: bool) -> pa.Array:
+def _convert(column: pa.ChunkedArray, kind: pa.DataType | None) -> pa.ChunkedArray:
+    """Return values as what they are declared, where they came as integers, as text, or in a time zone."""
+    if kind == pa.bool_() and pa.types.is_integer(column.type):
+        is_truth = pc.all(pc.is_in(column.drop_null(), pa.array([0, 1])), min_count=0).as_py()
+        return column.cast(kind) if is_truth else column
+    if pa.types.is_timestamp(column.type):
+        return column.cast(_TIME)
+    if not pa.types.is_string(column.type) or kind not in (_EXACT, pa.date32(), _TIME):
+        return column
+    if kind == _EXACT:  # decimals that are equal give the same text
+        whole = pc.replace_substring_regex(column, r"^(-?\d+)\.0*$", r"\1")
+        column, kind = pc.replace_substring_regex(whole, r"^(-?\d+\.\d*[1-9])0+$", r"\1"), pa.int64()
+    with suppress(pa.ArrowInvalid):  # such as a fraction, infinity, or more digits than an integer has
+        return column.cast(kind)
+    return column
+
+
+def _join(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
+    """Join the parts of a column, whose types may differ."""
+    types = {part.type for part in parts if not pa.types.is_null(part.type)} or {pa.string()}
+    if len(types) == 1 or types == {pa.int64(), pa.float64()}:
+        kind = types.pop() if len(types) == 1 else pa.float64()
+        with suppress(pa.ArrowInvalid):  # integers that no float can hold
+            return pa.chunked_array([chunk for part in parts for chunk in part.cast(kind).chunks], kind)
+    return pa.chunked_array([pa.array(map(_text, part.to_pylist()), pa.string()) for part in parts])
+
+
+def _to_tables(batches: Iterable[Sequence[Sequence[object]]], types: Types) -> Iterator[pa.Table]:
+    """Return batches of rows of Python values as tables."""
+    for rows in batches:
+        columns = zip(types.items(), zip(*rows, strict=True), strict=True)
+        yield pa.table({name: _to_array(values, kind) for (name, kind), values in columns})
+
+
+def _to_array(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
     """Return Python values as numbers, truth values or times, or else, as where they are of several types, as text."""
     with suppress(pa.ArrowException, OverflowError, TypeError):
         array = pa.array(values)
-        kind = array.type
-        if pa.types.is_primitive(kind) or pa.types.is_string(kind) or pa.types.is_null(kind):
+        if pa.types.is_decimal(array.type) and kind != _EXACT:
+            return array.cast(kind) if kind == pa.int64() else pa.array([v if v is None else float(v) for v in values])
+        if pa.types.is_primitive(array.type) or pa.types.is_string(array.type) or pa.types.is_null(array.type):
             return array
-        if pa.types.is_decimal(kind) and not is_id:
-            if kind.scale == 0 and kind.precision <= 18:
-                return array.cast(pa.int64())
-            return pa.array([None if value is None else float(value) for value in array.to_pylist()], pa.float64())
-    return pa.array(list(map(_text, values)), pa.string())
+    return pa.array(map(_text, values), pa.string())
 
 
 def _text(value: object) -> str | None:
@@ -261,35 +275,15 @@ def _text(value: object) -> str | None:
     return value.hex() if isinstance(value, bytes | memoryview) else str(value)
 
 
-def _join_batches(parts: Sequence[pa.Array]) -> pa.ChunkedArray:
-    """Join the arrays of a column, whose types may differ from batch to batch."""
-    types = {part.type for part in parts if not pa.types.is_null(part.type)}
-    if len(types) > 1:
-        with suppress(pa.ArrowInvalid):  # integers that no float can hold
-            if types == {pa.int64(), pa.float64()}:
-                return pa.chunked_array([part.cast(pa.float64()) for part in parts])
-        return pa.chunked_array([pa.array(list(map(_text, part.to_pylist())), pa.string()) for part in parts])
-    kind = types.pop() if types else pa.string()
-    return pa.chunked_array([part.cast(kind) for part in parts], kind)
-
-
-def _as_declared(column: pa.ChunkedArray, kind: str, is_id: bool) -> pa.ChunkedArray:
-    """Return truth values, dates, timestamps and ids as what they are declared, where they came as integers or text."""
-    if kind.startswith("BOOL") and pa.types.is_integer(column.type):
-        is_truth = pc.all(pc.is_in(column.drop_null(), pa.array([0, 1])), min_count=0).as_py()
-        return column.cast(pa.bool_()) if is_truth else column
-    if not pa.types.is_string(column.type):
-        return column
-    if is_id and kind.startswith(("NUM", "DEC")):  # decimals that are equal give the same text
-        whole = pc.replace_substring_regex(column, r"^(-?\d+)\.0*$", r"\1")
-        column, wanted = pc.replace_substring_regex(whole, r"^(-?\d+\.\d*[1-9])0+$", r"\1"), pa.int64()
-    elif kind == "DATE":
-        wanted = pa.date32()
-    else:
-        wanted = pa.timestamp("us") if kind.startswith(("TIMESTAMP", "DATETIME")) else pa.string()
-    with suppress(pa.ArrowInvalid):  # such as a fraction, infinity, or more digits than an integer has
-        return column.cast(wanted)
-    return column
+def _expression(column: str, declared: str, kind: pa.DataType | None) -> str:
+    """Return how a statement of DuckDB or PostgreSQL selects a column of a declared type, so that Arrow reads it."""
+    if declared in ("BLOB", "BYTEA"):
+        return f"lower(hex({column}))" if declared == "BLOB" else f"encode({column}, 'hex')"
+    if kind == _TIME:
+        return f"{column} AT TIME ZONE 'UTC'" if declared.endswith("WITH TIME ZONE") else f"{column}::timestamp"
+    if re.match("DECIMAL|U?HUGEINT", declared):  # DuckDB's, which Arrow holds as decimals
+        return f"{column}::{'bigint' if kind == pa.int64() else 'text' if kind == _EXACT else 'double'}"
+    return f"{column}::text" if kind is None else column
 
 
 def _quoted(*names: str) -> str:
@@ -297,7 +291,7 @@ def _quoted(*names: str) -> str:
 
 
 # ---- SQLite --------------------------------------------------------------------------------------
-_SQLITE_INTERRUPT = 9
+_BATCH_ROWS = 1 << 16
 _LONGEST_VALUE = 1 << 24
 """Bytes of the longest text or blob that is read: as many as the characters of the longest line of a table."""
 _STEPS = 100_000
@@ -307,6 +301,10 @@ _STEPS = 100_000
 @contextmanager
 def _open_sqlite(path: Path) -> Iterator[Database]:
     import sqlite3
+
+    def read(table: DatabaseTable, types: Types) -> Iterator[pa.Table]:
+        cursor = connection.execute(f"SELECT {', '.join(map(_quoted, types))} FROM {_quoted(table.name)}")
+        return _to_tables(iter(partial(cursor.fetchmany, _BATCH_ROWS), []), types)
 
     with closing(_connect_sqlite(path)) as connection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
@@ -318,10 +316,10 @@ def _open_sqlite(path: Path) -> Iterator[Database]:
         if verdict != "ok":
             reason = " ".join(str(verdict).split())
             raise SourceError(f"{path} is damaged: {reason}; restore it, or save what is left by sqlite3's .recover")
-        yield _SQLite(str(path), connection, "main")
+        yield Database(str(path), "main", ["main"], list(_sqlite_tables(connection)), read)
 
 
-def _connect_sqlite(path: Path) -> "sqlite3.Connection":
+def _connect_sqlite(path: Path) -> Any:
     """Open a file read-only; one with a write-ahead log in a folder that cannot be written needs `immutable`."""
     import sqlite3
 
@@ -338,113 +336,78 @@ def _connect_sqlite(path: Path) -> "sqlite3.Connection":
     return connection
 
 
-class _SQLite(Database):
-    """A SQLite file."""
-
-    def schemas(self) -> list[str]:
-        return ["main"]
-
-    def _tables(self) -> Iterator[DatabaseTable]:
-        listing = self._rows(
-            "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' "
-            "ESCAPE '\\'"
-        )
-        indexes = [name for name, _, sql in listing if re.match(r"\s*create\s+virtual", sql or "", re.IGNORECASE)]
-        for name, kind, _ in listing:
-            # the tables of a full-text or spatial index hold its own data
-            if name in indexes or any(name.startswith(f"{index}_") for index in indexes):
-                continue
-            columns = self._rows(f"PRAGMA table_xinfo({_quoted(name)})")
-            # a virtual generated column (2) is computed as it is read, and may make gigabytes of nothing
-            kinds = {column: declared for _, column, declared, *_, hidden in columns if hidden not in (1, 2)}
-            computed = [column for _, column, *_, hidden in columns if hidden == 2]
-            key = [column for _, column, *_, place, _ in sorted(columns, key=lambda row: row[5]) if place]
-            foreign = []
-            parts = self._rows(f"PRAGMA foreign_key_list({_quoted(name)})")
-            for _, group in groupby(sorted(parts, key=lambda part: part[:2]), key=lambda part: part[0]):
-                _, _, (table, *_), own, referred, *_ = zip(*group, strict=True)
-                foreign.append(ForeignKey(own, table, () if None in referred else referred))
-            yield DatabaseTable(name, kinds, tuple(key), tuple(foreign), kind == "view", tuple(computed))
-
-    def _rows(self, statement: str) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._connection.execute(statement).fetchall()
-        return rows
-
-    def _batches(self, table: DatabaseTable, columns: Sequence[str], ids: set[str]) -> Iterator[pa.RecordBatch]:
-        cursor = self._connection.execute(f"SELECT {', '.join(map(_quoted, columns))} FROM {_quoted(table.name)}")
-        while rows := cursor.fetchmany(_BATCH_ROWS):
-            yield _to_batch(columns, rows, ids)
+def _sqlite_tables(connection: Any) -> Iterator[DatabaseTable]:
+    query = "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%'"
+    listing = connection.execute(f"{query} ESCAPE '!'").fetchall()
+    indexes = [name for name, _, sql in listing if re.match(r"\s*create\s+virtual", sql or "", re.IGNORECASE)]
+    for name, kind, _ in listing:
+        # the tables of a full-text or spatial index hold its own data
+        if name in indexes or any(name.startswith(f"{index}_") for index in indexes):
+            continue
+        columns = connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
+        # a virtual generated column (2) is computed as it is read, and may make gigabytes of nothing
+        kinds = {column: declared for _, column, declared, *_, hidden in columns if hidden not in (1, 2)}
+        computed = [column for _, column, *_, hidden in columns if hidden == 2]
+        key = [column for _, column, *_, place, _ in sorted(columns, key=lambda row: row[5]) if place]
+        foreign = []
+        parts = connection.execute(f"PRAGMA foreign_key_list({_quoted(name)})").fetchall()
+        for _, group in groupby(sorted(parts, key=lambda part: part[:2]), key=lambda part: part[0]):
+            _, _, (table, *_), own, referred, *_ = zip(*group, strict=True)
+            foreign.append(ForeignKey(own, table, () if None in referred else referred))
+        yield DatabaseTable(name, kinds, tuple(key), tuple(foreign), kind == "view", tuple(computed))
 
 
 # ---- DuckDB --------------------------------------------------------------------------------------
-_DUCKDB_TYPES = r"U?(BIG|SMALL|TINY)INT|U?INTEGER|DOUBLE|FLOAT|BOOLEAN|VARCHAR|DATE|TIMESTAMP"
-"""Types that Arrow holds as they are; others are read as text."""
-
-
 @contextmanager
 def _open_duckdb(path: Path, schema: str | None) -> Iterator[Database]:
+    place = schema or "main"
+
+    def read(table: DatabaseTable, types: Types) -> Iterator[pa.Table]:
+        chosen = [
+            f"{_expression(_quoted(column), table.columns[column].upper(), kind)} AS {_quoted(column)}"
+            for column, kind in types.items()
+        ]
+        yield _query_duckdb(connection, f"SELECT {', '.join(chosen)} FROM {_quoted(place, table.name)}")
+
     with closing(open_duckdb(path)) as connection:
         connection.execute("BEGIN TRANSACTION READ ONLY")
-        yield _DuckDB(str(path), connection, schema or "main")
-
-
-class _DuckDB(Database):
-    """A DuckDB file."""
-
-    def schemas(self) -> list[str]:
         query = "SELECT schema_name FROM duckdb_schemas() WHERE NOT internal ORDER BY schema_name"
-        return list(dict.fromkeys(["main", *(name for (name,) in self._connection.execute(query).fetchall())]))
+        schemas = dict.fromkeys(["main", *(name for (name,) in connection.execute(query).fetchall())])
+        yield Database(str(path), place, list(schemas), list(_duckdb_tables(connection, place)), read)
 
-    def _tables(self) -> Iterator[DatabaseTable]:
-        columns: dict[str, dict[str, str]] = {}
-        for table, column, kind in self._catalog("columns", "table_name, column_name, data_type", "column_index"):
-            columns.setdefault(table, {})[column] = kind
-        what = "table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names"
-        constraints = self._catalog("constraints", what, "constraint_index")
-        views = {name for (name,) in self._catalog("views", "view_name", "view_name")}
-        for name, kinds in columns.items():
-            own = [row[1:] for row in constraints if row[0] == name]
-            key = next((tuple(names) for kind, names, *_ in own if kind == "PRIMARY KEY"), ())
-            foreign = [ForeignKey(tuple(r[1]), r[2], tuple(r[3])) for r in own if r[0] == "FOREIGN KEY" and r[2]]
-            yield DatabaseTable(name, kinds, key, tuple(foreign), name in views)
 
-    def _catalog(self, what: str, columns: str, order: str) -> list[tuple[Any, ...]]:
+def _duckdb_tables(connection: Any, schema: str) -> Iterator[DatabaseTable]:
+    def catalog(what: str, columns: str, order: str) -> list[tuple[Any, ...]]:
         query = f"SELECT {columns} FROM duckdb_{what}() WHERE schema_name = ? AND database_name = current_database()"
-        rows: list[tuple[Any, ...]] = self._connection.execute(f"{query} ORDER BY {order}", [self._schema]).fetchall()
+        rows: list[tuple[Any, ...]] = connection.execute(f"{query} ORDER BY {order}", [schema]).fetchall()
         return rows
 
-    def read(self, *arguments: Any) -> pa.Table:
-        with ThreadPoolExecutor(1) as pool:
-            rows = pool.submit(super().read, *arguments)
-            try:
-                while not rows.done():  # in turns: Polars has waits restarted after a signal, so Ctrl-C ends none
-                    wait([rows], timeout=0.1)
-                return rows.result()
-            except KeyboardInterrupt:  # in the thread of a statement it is noticed late
-                while not rows.done():
-                    self._connection.interrupt()  # without effect before the statement runs
-                    wait([rows], timeout=0.1)
-                raise
-
-    def _batches(self, table: DatabaseTable, columns: Sequence[str], ids: set[str]) -> Iterator[pa.RecordBatch]:
-        chosen = [
-            _duckdb_expression(table.columns[column].upper(), _quoted(column), column in ids) for column in columns
-        ]
-        names = [f"{expression} AS {_quoted(column)}" for expression, column in zip(chosen, columns, strict=True)]
-        statement = f"SELECT {', '.join(names)} FROM {_quoted(self._schema, table.name)}"
-        reader = self._connection.sql(statement).to_arrow_reader(_BATCH_ROWS)
-        yield pa.RecordBatch.from_pylist([], reader.schema)
-        yield from reader
+    columns: dict[str, dict[str, str]] = {}
+    for table, column, kind in catalog("columns", "table_name, column_name, data_type", "column_index"):
+        columns.setdefault(table, {})[column] = kind
+    what = "table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names"
+    constraints = catalog("constraints", what, "constraint_index")
+    views = {name for (name,) in catalog("views", "view_name", "view_name")}
+    for name, kinds in columns.items():
+        own = [row[1:] for row in constraints if row[0] == name]
+        key = next((tuple(names) for kind, names, *_ in own if kind == "PRIMARY KEY"), ())
+        foreign = [ForeignKey(tuple(r[1]), r[2], tuple(r[3])) for r in own if r[0] == "FOREIGN KEY" and r[2]]
+        yield DatabaseTable(name, kinds, key, tuple(foreign), name in views)
 
 
-def _duckdb_expression(kind: str, column: str, is_id: bool) -> str:
-    """Return a column as what it is read as: numbers, truth values, dates, timestamps, and all else as text."""
-    if kind == "BLOB":
-        return f"lower(hex({column}))"
-    if decimal := re.fullmatch(r"DECIMAL\((\d+),(\d+)\)", kind):
-        is_integer = decimal[2] == "0" and int(decimal[1]) <= 18
-        return f"{column}::{'BIGINT' if is_integer else 'VARCHAR' if is_id else 'DOUBLE'}"
-    return column if re.fullmatch(_DUCKDB_TYPES, kind) else f"{column}::VARCHAR"
+def _query_duckdb(connection: Any, statement: str) -> pa.Table:
+    """Return the rows of a statement, which runs in a thread so that Ctrl-C ends it."""
+    with ThreadPoolExecutor(1) as pool:
+        rows = pool.submit(lambda: connection.sql(statement).to_arrow_table())
+        try:
+            while not rows.done():  # in turns: Polars has waits restarted after a signal, so Ctrl-C ends none
+                wait([rows], timeout=0.1)
+            return rows.result()
+        except KeyboardInterrupt:  # in the thread of a statement it is noticed late
+            while not rows.done():
+                connection.interrupt()  # without effect before the statement runs
+                wait([rows], timeout=0.1)
+            raise
 
 
 # ---- PostgreSQL and other servers, by SQLAlchemy -------------------------------------------------
@@ -454,23 +417,26 @@ _PACKAGES = {"MySQLdb": "mysqlclient", "psycopg2": "psycopg2-binary", "psycopg":
 
 
 @contextmanager
-def _open_server(url: str, schema: str | None, title: str) -> Iterator[Database]:
+def _open_server(url: str, title: str, schema: str | None) -> Iterator[Database]:
     try:
         import sqlalchemy as sa
     except ModuleNotFoundError as error:
         raise MissingExtraError("SQLAlchemy", "neupath[io]") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sa.exc.SAWarning)  # about types that are read as text
-        with _connect_server(url, title) as connection:
-            dialect = connection.dialect
-            postgres = dialect.name == "postgresql"
-            options: dict[str, Any] = {"postgresql_readonly": True} if postgres else {}
+        with _connect_server(url, title) as plain:
+            dialect = plain.dialect
+            options: dict[str, Any] = {"postgresql_readonly": True} if dialect.name == "postgresql" else {}
             with suppress(NotImplementedError):
-                if "REPEATABLE READ" in dialect.get_isolation_level_values(connection.connection.dbapi_connection):
+                if "REPEATABLE READ" in dialect.get_isolation_level_values(plain.connection.dbapi_connection):
                     options["isolation_level"] = "REPEATABLE READ"  # one snapshot for all tables
-            kind = _PostgreSQL if postgres and dialect.driver == "psycopg" else _Server
+            connection = plain.execution_options(**options)
             try:
-                yield kind(title, connection.execution_options(**options), schema)
+                inspector = sa.inspect(connection)
+                place = schema or inspector.default_schema_name
+                tables, read = list(_server_tables(inspector, place)), partial(_fetch_rows, connection, place)
+                database = Database(title, place, inspector.get_schema_names(), tables, read)
+                yield _with_copy(database, connection) if _can_copy(dialect) else database
                 connection.rollback()
             except BaseException:
                 with suppress(Exception):  # a statement may still run, and the connection is of no use until it ends
@@ -505,99 +471,81 @@ def _connect_server(url: str, title: str) -> Any:
         ) from None
 
 
-class _Server(Database):
-    """A database that SQLAlchemy connects to; rows are streamed."""
+def _server_tables(inspector: Any, schema: str) -> Iterator[DatabaseTable]:
+    from sqlalchemy.engine.reflection import ObjectKind
 
-    def __init__(self, title: str, connection: Any, schema: str | None) -> None:
-        import sqlalchemy as sa
-
-        self._inspector = sa.inspect(connection)
-        super().__init__(title, connection, schema or self._inspector.default_schema_name)
-
-    def schemas(self) -> list[str]:
-        return list(self._inspector.get_schema_names())
-
-    def _tables(self) -> Iterator[DatabaseTable]:
-        from sqlalchemy.engine.reflection import ObjectKind
-
-        options = {"schema": self._schema, "kind": ObjectKind.ANY}
-        keys = self._inspector.get_multi_pk_constraint(**options)
-        foreign = self._inspector.get_multi_foreign_keys(**options)
-        names = set(self._inspector.get_table_names(schema=self._schema))
-        for place, columns in self._inspector.get_multi_columns(**options).items():
-            name = place[1]
-            kinds = {column["name"]: str(column["type"]) for column in columns}
-            key = (keys.get(place) or {}).get("constrained_columns") or ()
-            found = map(self._foreign_key, foreign.get(place, ()))
-            yield DatabaseTable(name, kinds, tuple(key), tuple(found), name not in names)
-
-    def _foreign_key(self, found: Mapping[str, Any]) -> ForeignKey:
-        schema, table = found.get("referred_schema"), found["referred_table"]
-        elsewhere = schema is not None and schema != self._schema
-        columns, referred = tuple(found["constrained_columns"]), tuple(found["referred_columns"])
-        return ForeignKey(columns, f"{schema}.{table}" if elsewhere else table, referred)
-
-    def _batches(self, table: DatabaseTable, columns: Sequence[str], ids: set[str]) -> Iterator[pa.RecordBatch]:
-        import sqlalchemy as sa
-
-        source = sa.table(table.name, *map(sa.column, columns), schema=self._schema)
-        streamed = self._connection.execution_options(stream_results=True, yield_per=_BATCH_ROWS)
-        for rows in streamed.execute(sa.select(*source.columns)).partitions():
-            yield _to_batch(columns, rows, ids)
+    options = {"schema": schema, "kind": ObjectKind.ANY}
+    keys, foreign = inspector.get_multi_pk_constraint(**options), inspector.get_multi_foreign_keys(**options)
+    names = set(inspector.get_table_names(schema=schema))
+    for place, columns in inspector.get_multi_columns(**options).items():
+        kinds = {column["name"]: str(column["type"]) for column in columns}
+        key = (keys.get(place) or {}).get("constrained_columns") or ()
+        found = []
+        for each in foreign.get(place, ()):
+            other, table = each.get("referred_schema"), each["referred_table"]
+            name = table if other in (None, schema) else f"{other}.{table}"
+            found.append(ForeignKey(tuple(each["constrained_columns"]), name, tuple(each["referred_columns"])))
+        yield DatabaseTable(place[1], kinds, tuple(key), tuple(found), place[1] not in names)
 
 
+def _fetch_rows(connection: Any, schema: str, table: DatabaseTable, types: Types) -> Iterator[pa.Table]:
+    import sqlalchemy as sa
+
+    source = sa.table(table.name, *map(sa.column, types), schema=schema)
+    streamed = connection.execution_options(stream_results=True, yield_per=_BATCH_ROWS)
+    return _to_tables(streamed.execute(sa.select(*source.columns)).partitions(), types)
+
+
+# ---- PostgreSQL's rows as CSV by COPY, which Arrow parses much faster than Python takes tuples -----
 _POSTGRESQL_SETTINGS = (
     "datestyle = 'ISO'", "client_encoding = 'UTF8'", "extra_float_digits = 1", "timezone = 'UTC'",
     "synchronize_seqscans = off",  # a large table that others read, too, comes in the same order
 )  # fmt: skip
-_COPIED_TYPES = (
-    (r"INTEGER|BIGINT|SMALLINT|NUMERIC\((\d|1[0-8]), 0\)", "{}", pa.int64()),
-    (r"(NUMERIC|FLOAT|DOUBLE PRECISION|REAL)(\(.*\))?", "{}", pa.float64()),
-    (r"BOOLEAN", "{}", pa.bool_()),
-    (r"BYTEA", "encode({}, 'hex')", pa.string()),
-    (r"TIMESTAMP.*WITH TIME ZONE", "({} AT TIME ZONE 'UTC')::text", pa.string()),
-    (r".*", "{}::text", pa.string()),
-)
-"""A type of PostgreSQL, how COPY writes its values, and as what they are parsed; the first that fits holds."""
+_BLOCK_BYTES = 1 << 20
 
 
-class _PostgreSQL(_Server):
-    """A PostgreSQL server; rows come as CSV by COPY, which Arrow parses much faster than Python takes tuples."""
+def _can_copy(dialect: Any) -> bool:
+    return bool(dialect.name == "postgresql" and dialect.driver == "psycopg")
 
-    def __init__(self, title: str, connection: Any, schema: str | None) -> None:
-        super().__init__(title, connection, schema)
-        for setting in _POSTGRESQL_SETTINGS:
-            connection.exec_driver_sql(f"SET LOCAL {setting}")
-        query = (
-            "SELECT c.relname, c.relkind, c.relispartition FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n "
-            "ON n.oid = c.relnamespace WHERE n.nspname = %(schema)s"
-        )
-        rows = connection.exec_driver_sql(query, {"schema": self._schema}).fetchall()
-        self._parts = {name for name, _, is_part in rows if is_part}
-        self._plain = {name for name, kind, _ in rows if kind == "r"}
 
-    def _tables(self) -> Iterator[DatabaseTable]:
-        """List the tables without the partitions of others, which hold the same rows, nor references to these."""
-        for table in super()._tables():
-            if table.name not in self._parts:
-                yield replace(table, foreign_keys=tuple(fk for fk in table.foreign_keys if fk.table not in self._parts))
+def _with_copy(database: Database, connection: Any) -> Database:
+    """Return a database whose rows come by COPY, and without the partitions of tables, which hold the same rows."""
+    for setting in _POSTGRESQL_SETTINGS:
+        connection.exec_driver_sql(f"SET LOCAL {setting}")
+    query = (
+        "SELECT c.relname, c.relkind, c.relispartition FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n "
+        "ON n.oid = c.relnamespace WHERE n.nspname = %(schema)s"
+    )
+    rows = connection.exec_driver_sql(query, {"schema": database.schema}).fetchall()
+    partitions = {name for name, _, is_partition in rows if is_partition}
+    whole = [table for table in database.tables if table.name not in partitions]
+    keys = [tuple(fk for fk in table.foreign_keys if fk.table not in partitions) for table in whole]
+    tables = [replace(table, foreign_keys=own) for table, own in zip(whole, keys, strict=True)]
+    plain = {name for name, kind, _ in rows if kind == "r"}
+    return replace(database, tables=tables, read_parts=partial(_copy_rows, connection, database.schema, plain))
 
-    def _batches(self, table: DatabaseTable, columns: Sequence[str], ids: set[str]) -> Iterator[pa.RecordBatch]:
-        chosen, types = [], {}
-        for column in columns:
-            kind = table.columns[column].upper()
-            written, parsed = next(rule for pattern, *rule in _COPIED_TYPES if re.fullmatch(pattern, kind))
-            is_exact = column in ids and kind.startswith("NUMERIC") and pa.types.is_floating(parsed)
-            chosen.append(written.format(_quoted(column)))
-            types[column] = pa.string() if is_exact else parsed
-        # without ONLY the rows of tables that inherit from this one would come, too
-        place = f"{'ONLY ' if table.name in self._plain else ''}{_quoted(self._schema, table.name)}"
+
+def _copy_rows(
+    connection: Any, schema: str, plain: Collection[str], table: DatabaseTable, types: Types
+) -> Iterator[pa.Table]:
+    parsed = {c: kind if kind in (pa.int64(), pa.float64(), pa.bool_()) else pa.string() for c, kind in types.items()}
+    chosen = [_expression(_quoted(c), table.columns[c].upper(), kind) for c, kind in types.items()]
+    # without ONLY the rows of tables that inherit from this one would come, too
+    place = f"{'ONLY ' if table.name in plain else ''}{_quoted(schema, table.name)}"
+    options = {
+        "read_options": pa.csv.ReadOptions(column_names=list(parsed)),
+        "parse_options": pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+        "convert_options": pa.csv.ConvertOptions(  # an empty cell is null, and a quoted empty one an empty text
+            column_types=parsed, null_values=[""], true_values=["t"], false_values=["f"], strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    }  # fmt: skip
+    yield pa.schema(list(parsed.items())).empty_table()
+    with connection.connection.dbapi_connection.cursor() as cursor:
         statement = f"COPY (SELECT {', '.join(chosen)} FROM {place}) TO STDOUT (FORMAT csv, ENCODING 'UTF8')"
-        yield pa.RecordBatch.from_pylist([], pa.schema(list(types.items())))
-        cursor = self._connection.connection.dbapi_connection.cursor()
-        with cursor, cursor.copy(statement) as copy:
+        with cursor.copy(statement) as copy:
             for block in _blocks(copy):
-                yield from _parse_csv(block, types).to_batches()
+                yield pa.csv.read_csv(pa.BufferReader(block), **options)
 
 
 def _blocks(copy: Iterable[bytes]) -> Iterator[bytearray]:
@@ -613,16 +561,3 @@ def _blocks(copy: Iterable[bytes]) -> Iterator[bytearray]:
             block = bytearray()
     if block:
         yield block
-
-
-def _parse_csv(content: bytearray, types: Mapping[str, pa.DataType]) -> pa.Table:
-    """Parse PostgreSQL's CSV: an empty cell is null, and a quoted empty one an empty text."""
-    return pa.csv.read_csv(
-        pa.BufferReader(content),
-        read_options=pa.csv.ReadOptions(column_names=list(types)),
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-        convert_options=pa.csv.ConvertOptions(
-            column_types=dict(types), null_values=[""], true_values=["t"], false_values=["f"],
-            strings_can_be_null=True, quoted_strings_can_be_null=False,
-        ),
-    )  # fmt: skip

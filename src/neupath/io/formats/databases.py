@@ -98,10 +98,12 @@ def _choose_tables(
     database: Database, names: list[str] | None, settings: Config
 ) -> tuple[list[DatabaseTable], list[str]]:
     """Return the tables to read, the named ones or else all but views, and notes on what is left out."""
-    tables = database.tables()
-    by_name = {table.name: table for table in tables}
+    by_name = {table.name: table for table in sorted(database.tables, key=lambda table: table.name)}
+    tables = [_with_spelled_keys(table, by_name) for table in by_name.values()]
     if not tables:
-        raise SourceError(f"{database.title} has no tables{database.other_schemas()}")
+        others = [name for name in database.schemas if name not in (database.schema, "information_schema")]
+        hint = f" in this schema; choose one of {listed(others)} with ‹schema›" if others else ""
+        raise SourceError(f"{database.title} has no tables{hint}")
     notes = []
     if names is None:
         kept = [table for table in tables if table.name not in settings.ignore]
@@ -122,6 +124,19 @@ def _choose_tables(
     for table in chosen:
         notes += _note(table.computed, "generated column", why, f" of the table {table.name}")
     return chosen, notes
+
+
+def _with_spelled_keys(table: DatabaseTable, tables: Mapping[str, DatabaseTable]) -> DatabaseTable:
+    """Return a table with its foreign keys in order, spelled as the tables are: in SQLite case makes no difference."""
+    keys = []
+    for fk in table.foreign_keys:
+        (name,) = as_spelled([fk.table], tables)
+        other = tables.get(name)
+        referred = as_spelled(fk.referred or other.key, other.columns) if other else fk.referred
+        keys.append(ForeignKey(as_spelled(fk.columns, table.columns), name, referred))
+    places = {column: place for place, column in enumerate(table.columns)}
+    keys = [fk for fk in dict.fromkeys(keys) if places.keys() >= {*fk.columns}]
+    return replace(table, foreign_keys=tuple(sorted(keys, key=lambda fk: places[fk.columns[0]])))
 
 
 def _note(names: Sequence[str], what: str, why: str, of: str = "") -> list[str]:
