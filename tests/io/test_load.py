@@ -520,13 +520,22 @@ def test_a_web_address_is_to_be_downloaded() -> None:
             npth.load(address)
 
 
-def test_an_export_of_all_of_neo4j_in_one_table_is_refused_with_another_export(tmp_path: Path) -> None:
-    text = '"_id","_labels","name","_start","_end","_type"\n"0",":Person","Ann",,,\n"1",":Movie","Heat",,,\n'
-    path = tmp_path / "export.csv"
-    path.write_text(text + ',,,"0","1","ACTED_IN"\n')
-    for source in (path, tmp_path):
-        with pytest.raises(NeuPathError, match=r"export\.csv has the nodes and the edges .*apoc\.export\.json\.all"):
-            npth.load(source)
+def test_an_export_of_neo4j_may_be_one_file_or_several(tmp_path: Path) -> None:
+    """As of apoc.export.csv; `place` names the line of the file, and `import` reads it as `load` does."""
+    header, nodes = '"_id","_labels","name","_start","_end","_type"\n', '"0",":Person","Ann",,,\n"1",,"Heat",,,\n'
+    edges = ',,,"0","1","ACTED_IN"\n'
+    one = tmp_path / "one" / "export.csv"
+    write(one.parent, export__csv=header + nodes + edges)
+    several = write(tmp_path / "several", nodes__csv=header + nodes, edges__csv=header + edges, other__csv="a,b\n1,2\n")
+    graphs = [npth.load(one), npth.load(one.parent), npth.load(several)]
+    graphs.append(npth.load(npth.io.import_store(several, tmp_path / "s.neupath")))
+    for hin in graphs:
+        assert [str(relation) for relation in hin.schema.relations] == ["Person -ACTED_IN-> node"]
+        assert hin.nodes["node"].names.to_pylist() == ["Heat"]
+    assert "other.csv was left out: the graph is read from edges.csv" in graphs[2].notes
+    one.write_text(header + nodes + edges + ',,,"0","7","ACTED_IN"\n')
+    with pytest.raises(NeuPathError, match="export.csv, line 5: the edge leads to node '?7"):
+        npth.load(one)
 
 
 # ---- Folders of Parquet parts --------------------------------------------------------------------

@@ -211,8 +211,6 @@ def _recognise(given: Tables, settings: Config, options: ReadOptions, duplicates
         files = [given.find(name) for name in names] if names else list(given.all)
         refuse_twice(file.path for file in files if isinstance(file, TableFile))
         return find_triples(files, given, settings, options)
-    if not settings.names_tables:
-        _refuse_apoc(given.all)
     if not settings.names_tables and (neo4j := _select_neo4j(given.all, options)) is not None:
         return neo4j
     pair = _find_pair(given, settings)
@@ -1219,20 +1217,6 @@ def _neo4j_roles(table: Table) -> dict[str, tuple[str, str]]:
     """Return the column and the id space of each role that the header of a table names."""
     matches = {column: match for column in table.columns if (match := _NEO4J_COLUMN.match(column))}
     return {match["role"].upper(): (column, match["space"] or "") for column, match in matches.items()}
-
-
-_APOC = {"_id", "_labels", "_start", "_end", "_type"}
-"""Columns of Neo4j's apoc.export.csv, which has nodes and relationships in one table."""
-
-
-def _refuse_apoc(tables: Sequence[Table]) -> None:
-    """Raise if a table holds what Neo4j's apoc.export.csv writes."""
-    for table in tables:
-        if table.has_header and set(table.columns) >= _APOC:
-            raise SourceError(
-                f"{table.title} has the nodes and the edges of Neo4j in one table, which is not read; export them with "
-                f"apoc.export.json.all, or with apoc.export.csv.all and bulkImport: true"
-            )
 
 
 def _refuse_half_neo4j(tables: Sequence[Table]) -> None:

@@ -5,6 +5,7 @@ Those of `FORMATS` are asked in their order, and the first that recognises a fil
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -15,6 +16,7 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import NeuPathError, SourceError, first_line
 from neupath.graph.hin import HIN, Duplicates
 from neupath.io.detection import is_table_file, options_of, read_settings, recognise_files, recognise_folder
+from neupath.io.formats.apoc import KEYS, keys_of, read_exports
 from neupath.io.formats.database_drivers import DATABASE_SUFFIXES, database_format
 from neupath.io.formats.databases import TableChoice, read_database
 from neupath.io.formats.dblp import is_dblp, read_dblp
@@ -28,7 +30,7 @@ from neupath.io.formats.rdf_statements import RDF_SUFFIXES, rdf_files
 from neupath.io.graph_toml import Config, read_config
 from neupath.io.interop import networkx_plan
 from neupath.io.plan import Plan, ReadOptions
-from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table
+from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table, is_text_table
 from neupath.io.text_files import open_lines
 from neupath.store import is_store, open_store
 
@@ -114,6 +116,31 @@ def _read_graph_file(request: Request) -> Plan:
 def _is_benchmark(request: Request) -> bool:
     both = (request.path / NODES).is_file() and (request.path / LINKS).is_file()
     return both and not request.settings.names_tables  # graph.toml may say that these are ordinary tables
+
+
+def _exports(request: Request) -> list[Path]:
+    """Return the files of apoc.export.csv that a path holds, none if graph.toml says that they are ordinary tables."""
+    tables = _own_tables(request)
+    keys = {table: keys_of(table) for table in tables if not request.settings.names_tables}
+    return [table for table in tables if keys[table]] if set().union(*keys.values()) == {*KEYS} else []
+
+
+def _own_tables(request: Request) -> list[Path]:
+    path, ignore = request.path, request.settings.ignore
+    if not path.is_dir():
+        return [path] if is_text_table(path) else []
+    files = [file for file in path.iterdir() if is_text_table(file) and is_table_file(file)]
+    return sorted(file for file in files if not any(fnmatch(file.name, pattern) for pattern in ignore))
+
+
+def _read_exports(request: Request) -> Plan:
+    files = _exports(request)
+    others = [
+        f"{file.name} was left out: the graph is read from {files[0].name}"
+        for file in _own_tables(request)
+        if file not in files
+    ]
+    return read_exports(files, replace(request.options, notes=others))
 
 
 # ---- RDF, JSON and DBLP's XML --------------------------------------------------------------------
@@ -213,6 +240,7 @@ FORMATS: tuple[Format, ...] = (
     Format("MATLAB", _matlab_file, _read_matlab, (".mat",)),
     Format("graph file", lambda request: is_graph_file(request.path), _read_graph_file, GRAPH_SUFFIXES),
     Format("HGB", _is_benchmark, lambda request: read_hgb(request.path, request.options)),
+    Format("apoc.export.csv", _exports, _read_exports),
     Format(
         "DBLP",
         lambda request: is_dblp(request.path),

@@ -24,6 +24,11 @@ def is_table(path: Path) -> bool:
     return path.is_file() and _plain_suffix(path) in TABLE_SUFFIXES
 
 
+def is_text_table(path: Path) -> bool:
+    """Whether a file is a text table by its name."""
+    return _plain_suffix(path) in TEXT_SUFFIXES and path.is_file()
+
+
 def is_data_file(path: Path) -> bool:
     """Whether a file is named .dat, which may be a table or anything else."""
     return _plain_suffix(path) == ".dat" and path.is_file()

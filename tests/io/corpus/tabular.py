@@ -902,12 +902,37 @@ def neo4j_admin_files(folder: Path) -> Sample:
 
 @source
 def neo4j_apoc_csv(folder: Path) -> Sample:
-    """APOC's export of a whole database: nodes and relationships in one CSV."""
-    text = (
-        '"_id","_labels","name","title","_start","_end","_type"\n"0",":Person","Ann","",,,\n"1",":Movie","","Heat",,,\n'
+    """APOC's export of a whole database: nodes and relationships in one CSV, each with a property `since`."""
+    text = """"_id","_labels","name","since","title","_start","_end","_type","roles","since"
+"0",":Person:Actor","Ann","1970","",,,,,
+"1",":Movie","","","Heat",,,,,
+"2",":Movie","","","Up",,,,,
+,,,,,"0","1","ACTED_IN","[""Neil"",""Vin""]","1995"
+,,,,,"0","2","ACTED_IN","","2009"
+,,,,,"2","1","SEQUEL_OF","",""
+"""
+    return Sample(
+        write(folder, {"export.csv": text}),
+        nodes={"Person": 1, "Movie": 2},
+        edges={"Person -ACTED_IN-> Movie": "0>1 0>2", "Movie -SEQUEL_OF-> Movie": "2>1"},
+        names={"Person": {"0": "Ann"}, "Movie": {"1": "Heat", "2": "Up"}},
+        attributes={"Person -ACTED_IN-> Movie": {"roles": "text", "since": [1995, 2009]}},
+        notes=["of several labels of a node, the first"],
     )
-    text += '"2",":Movie","","Up",,,\n,,,,"0","1","ACTED_IN"\n,,,,"0","2","ACTED_IN"\n'
-    return Sample(write(folder, {"export.csv": text}), refused="export.csv")
+
+
+@source
+def neo4j_apoc_bulk(folder: Path) -> Sample:
+    """APOC's export with bulkImport: true: one CSV with the header of neo4j-admin for each label and type."""
+    people, films = ":ID,born:long,name,:LABEL\n0,1964,Ann,Person\n", ":ID,title,:LABEL\n1,Heat,Movie\n2,Up,Movie\n"
+    roles = ":START_ID,:END_ID,:TYPE,roles:string[]\n0,1,ACTED_IN,Neil;Vin\n0,2,ACTED_IN,\n"
+    files = {"g.nodes.Person.csv": people, "g.nodes.Movie.csv": films, "g.relationships.ACTED_IN.csv": roles}
+    return Sample(
+        write(folder, files),
+        nodes={"Person": 1, "Movie": 2},
+        edges={"Person -ACTED_IN-> Movie": "0>1 0>2"},
+        names={"Person": {"0": "Ann"}, "Movie": {"2": "Up"}},
+    )
 
 
 @source
