@@ -8,6 +8,7 @@ import socketserver
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
 
@@ -20,9 +21,9 @@ import neupath as npth
 from neupath import HIN, NeuPathError, cluster, join
 from neupath.cluster import Dask, workers
 from neupath.cluster import join_tasks as ranking
-from neupath.cluster.join_tasks import merge_rankings
+from neupath.cluster.join_tasks import merge_hits
 from neupath.engine.join import discard
-from neupath.engine.topk import Ranking, top_k_of_scores
+from neupath.engine.topk import hit_lists, top_k_of_scores
 from neupath.measures import measure_named, walk_measures
 from tests.cluster.clusters import start_cluster
 from tests.command_line import Run
@@ -109,15 +110,15 @@ def test_an_interrupted_join_resumes(weighted: HIN, tmp_path: Path) -> None:
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()
 
 
-def test_rankings_merge_exactly() -> None:
+def test_hits_merge_exactly() -> None:
     rng = np.random.default_rng(1)
     scores = rng.integers(0, 5, (50, 40)).astype(float)  # many ties
     nobody = np.full(50, -1)
-    first, second = (top_k_of_scores(part, nobody, 6) for part in (scores[:, :25], scores[:, 25:]))
-    merged = merge_rankings(first, Ranking(second.rows + 25, second.scores, second.sizes), 6)
-    whole = top_k_of_scores(scores, nobody, 6)
-    assert np.array_equal(merged.rows, whole.rows)
-    assert np.array_equal(merged.scores, whole.scores)
+    first, second = (hit_lists(top_k_of_scores(part, nobody, 6), 0) for part in (scores[:, :25], scores[:, 25:]))
+    merged = merge_hits([first, replace(second, rows=second.rows + 25)], 6)
+    whole = hit_lists(top_k_of_scores(scores, nobody, 6), 0)
+    for name in ("starts", "rows", "scores"):
+        assert np.array_equal(getattr(merged, name), getattr(whole, name))
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neupath.cluster.join_tasks import TaskSpec, memory_budget, rank_parts
-from neupath.cluster.tile_products import TiledProduct, multiply_halves
+from neupath.cluster.strips import StripProduct, group, multiply_halves
 from neupath.cluster.workers import PATIENCE, connect, parse_memory
 from neupath.engine.join import JoinEngine, JoinJob, OnBlock, discard, make_work
 from neupath.engine.scorer import Scorer
@@ -22,7 +22,7 @@ class Dask(JoinEngine):
     """Join on a Dask cluster, with the same result to the byte as in one process.
 
     The workers of a scheduler must see the folder of the result and have neupath installed. The factors of the path
-    are multiplied in tiles, in files beside the result, so none of them needs to fit into a worker's memory. A script
+    are multiplied in strips, in files beside the result, so none of them needs to fit into a worker's memory. A script
     that starts workers needs the usual `if __name__ == "__main__":`.
 
     Parameters
@@ -99,7 +99,7 @@ def _path_measure(scorer: Scorer) -> PathMeasure:
 
 
 def _group_blocks(
-    spec: TaskSpec, product: TiledProduct, job: JoinJob, missing: Sequence[int], workers: int
+    spec: TaskSpec, product: StripProduct, job: JoinJob, missing: Sequence[int], workers: int
 ) -> list[tuple[int, ...]]:
     """Group the blocks of queries into tasks: one each where a worker caches the product, else few and large ones.
 
@@ -109,14 +109,9 @@ def _group_blocks(
         return [(number,) for number in missing]
     per_worker = -(-len(missing) // (_TASKS_PER_WORKER * workers))
     most_blocks = min(per_worker, max(1, spec.budget.hits // max(1, job.reserved_hits)))
-    groups: list[list[int]] = []
-    total = 0
-    for number in missing:
-        entries = int(product.row_counts[job.block(number)].sum())
-        is_full = not groups or len(groups[-1]) >= most_blocks
-        if is_full or total + entries > spec.budget.entries // 2:
-            groups.append([])
-            total = 0
-        groups[-1].append(number)
-        total += entries
-    return [tuple(numbers) for numbers in groups]
+    entries = [int(product.row_counts[job.block(number)].sum()) for number in missing]
+    return [
+        tuple(missing[first : min(first + most_blocks, blocks.stop)])
+        for blocks in group(entries, spec.budget.entries // 2)
+        for first in range(blocks.start, blocks.stop, most_blocks)
+    ]

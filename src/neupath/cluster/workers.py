@@ -3,23 +3,21 @@
 import logging
 import signal
 import socket
-import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
-from threading import Event, Thread, current_thread, get_ident, main_thread
+from threading import current_thread, get_ident, main_thread
 from time import monotonic
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from neupath._runtime.resources import count_cores, total_memory
 from neupath.errors import MissingExtraError, NeuPathError, QueryError
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Client
 
 T = TypeVar("T")
 logger = logging.getLogger("neupath")
@@ -49,37 +47,30 @@ PATIENCE = 120.0
 """Seconds without any worker after which a join gives up."""
 _SECONDS_BETWEEN_CHECKS = 1.0
 _SECONDS_TO_ANSWER = 5.0
+_SECONDS_TO_WAIT = 0.1
 
 
 class WorkerWatchdog:
-    """Checks every second whether a cluster has workers; cancels the tasks when it has had none for long."""
+    """Raises `CancelledError` when a cluster has had no workers for long."""
 
-    def __init__(self, client: "Client", futures: "Sequence[Future[Any]]", patience: float) -> None:
-        self.gave_up = False
-        self._client, self._futures, self._patience = client, futures, patience
-        self._done = Event()
-        self._thread = Thread(target=self._watch, name="neupath-watchdog", daemon=True)
+    def __init__(self, client: "Client", patience: float) -> None:
+        self._client, self._patience = client, patience
+        self._last_check = monotonic()
+        self._gone_since: float | None = None
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join(_SECONDS_TO_ANSWER)  # the longest it may wait for the scheduler
-
-    def _watch(self) -> None:
-        since: float | None = None
-        while not self._done.wait(_SECONDS_BETWEEN_CHECKS):
-            if self._has_workers():
-                since = None
-            elif since is None:
-                since = monotonic()
-                logger.warning("all workers are gone; waiting %.0f seconds for others", self._patience)
-            elif monotonic() - since >= self._patience:
-                self.gave_up = True
-                self._client.cancel(self._futures)
-                return
+    def check(self) -> None:
+        """Ask the scheduler for its workers, unless it was asked a moment ago."""
+        now = monotonic()
+        if now - self._last_check < _SECONDS_BETWEEN_CHECKS:
+            return
+        self._last_check = now
+        if self._has_workers():
+            self._gone_since = None
+        elif self._gone_since is None:
+            self._gone_since = now
+            logger.warning("all workers are gone; waiting %.0f seconds for others", self._patience)
+        elif now - self._gone_since >= self._patience:
+            raise CancelledError(f"all workers were gone for {self._patience:.0f} seconds")
 
     def _has_workers(self) -> bool:
         try:
@@ -92,6 +83,7 @@ class WorkerWatchdog:
 
 # ---- Workers -------------------------------------------------------------------------------------
 _dask_logger = logging.getLogger("distributed")
+_SILENT = logging.CRITICAL + 1
 _SECONDS_TO_CONNECT = 20
 _LONGEST_GREETING = 1 << 20  # bytes
 _CONFIG = {
@@ -125,37 +117,44 @@ class Workers:
         """
         from distributed import KilledWorker, as_completed
 
-        with _delayed():  # interrupted while a future is made, Dask prints an error when it is freed
+        results: list[Any] = [None] * len(arguments)
+        watchdog = WorkerWatchdog(self.client, self.patience)
+        # Dask prints an error when a future is freed whose making was interrupted, and Python drops a KeyboardInterrupt
+        # that is raised while an object is freed
+        with _delayed() as interrupts:
             futures = [self.client.submit(work, *values, pure=False) for values in arguments]
-        number = {future.key: at for at, future in enumerate(futures)}
-        results: list[Any] = [None] * len(futures)
-        watchdog = WorkerWatchdog(self.client, futures, self.patience)
-        try:
-            with watchdog, _remembered() as interrupts:
+            number = {future.key: at for at, future in enumerate(futures)}
+            try:
                 # the caller may have a client of its own, whose event loop Dask would take and never wake up
-                for future, result in as_completed(futures, loop=self.client.loop, with_results=True):
+                completed = as_completed(futures, loop=self.client.loop, with_results=True)
+                while not (interrupts or completed.is_empty()):
+                    watchdog.check()
+                    if not completed.has_ready():
+                        with completed.thread_condition:
+                            completed.thread_condition.wait(_SECONDS_TO_WAIT)
+                        continue
+                    future, result = next(completed)
                     if isinstance(result, BaseException):  # Dask returns lost tasks as results
                         raise CancelledError("the scheduler lost its tasks, or is gone") from result
                     at = number[future.key]
                     results[at] = result
                     futures[at].release()
                     on_done(at)
-                    if interrupts:
-                        raise KeyboardInterrupt
-        except (KilledWorker, MemoryError) as error:
-            raise NeuPathError(
-                "a task took more memory than a worker has, four times over; give a larger ‹memory_limit› or a smaller "
-                "‹block›",
-                parameter="memory_limit",
-            ) from error
-        except (CancelledError, OSError) as error:
-            reason = f"all workers were gone for {self.patience:.0f} seconds" if watchdog.gave_up else error
-            raise NeuPathError(
-                f"the join on the cluster failed ({reason}); run it again: it resumes with the missing blocks"
-            ) from error
-        finally:
-            if self.client.status == "running":
-                self.client.cancel([future for future in futures if not future.done()])
+                if interrupts:
+                    raise KeyboardInterrupt
+            except (KilledWorker, MemoryError) as error:
+                raise NeuPathError(
+                    "a task took more memory than a worker has, four times over; give a larger ‹memory_limit› or a "
+                    "smaller ‹block›",
+                    parameter="memory_limit",
+                ) from error
+            except (CancelledError, OSError) as error:
+                raise NeuPathError(
+                    f"the join on the cluster failed ({error}); run it again: it resumes with the missing blocks"
+                ) from error
+            finally:
+                if self.client.status == "running":
+                    self.client.cancel([future for future in futures if not future.done()])
         return results
 
     def clear_caches(self) -> None:
@@ -187,7 +186,7 @@ def connect(
         return
     cores = count_cores()
     with ExitStack() as stack:
-        stack.callback(_dask_logger.setLevel, _dask_logger.level)
+        stack.enter_context(_without_log())
         stack.enter_context(dask.config.set(_CONFIG))
         with uninterrupted():
             cluster = LocalCluster(
@@ -197,18 +196,11 @@ def connect(
                 dashboard_address="127.0.0.1:0",  # any free port, since several joins may run at once
                 host="127.0.0.1",
                 security=security,  # else any user of this machine could run code in the workers
-                silence_logs=logging.CRITICAL,  # an error in a task is raised here
+                silence_logs=_SILENT,
             )
             client = stack.enter_context(Client(stack.enter_context(cluster)))
-            stack.push(_silence)
         client.wait_for_workers(count or cores)
         yield _workers_of(client, folder, patience)
-
-
-def _silence(error: type[BaseException] | None, *_: object) -> None:
-    """Stop the log of a cluster that ends because of an error: the error says what happened."""
-    if error is not None:
-        _dask_logger.setLevel(logging.CRITICAL + 1)
 
 
 @contextmanager
@@ -272,11 +264,11 @@ def _no_answer(scheduler: str) -> QueryError:
 
 @contextmanager
 def _without_log() -> Iterator[None]:
-    """Stop the log of a client, which prints a traceback when its scheduler is gone: an error here says so."""
+    """Stop the log of Dask, which prints tracebacks of failed tasks and lost schedulers: an error here says so."""
     levels = {logger: logger.level for logger in (_dask_logger, logging.getLogger("distributed.client"))}
     try:
         for logger in levels:
-            logger.setLevel(logging.CRITICAL)
+            logger.setLevel(_SILENT)
         yield
     finally:
         for logger, level in levels.items():
@@ -349,44 +341,17 @@ def uninterrupted() -> Iterator[None]:
 
 
 @contextmanager
-def _delayed() -> Iterator[None]:
-    """Record the signal, which another thread may let through, and raise it at the end."""
-    if current_thread() is not main_thread():
-        yield
-        return
-    received: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: received.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if received:
-            signal.raise_signal(signal.SIGINT)
-
-
-@contextmanager
-def _remembered() -> Iterator[list[int]]:
-    """Record signals that are handled meanwhile: Python drops a KeyboardInterrupt raised while an object is freed."""
+def _delayed() -> Iterator[list[int]]:
+    """Record Ctrl-C, which another thread may let through, and raise it at the end."""
     received: list[int] = []
     before = signal.getsignal(signal.SIGINT)
     if current_thread() is not main_thread() or not callable(before):
         yield received
         return
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        before(number, frame)
-
-    report = sys.unraisablehook
-
-    def report_others(unraisable: "sys.UnraisableHookArgs") -> None:
-        if not isinstance(unraisable.exc_value, KeyboardInterrupt):  # which is recorded, and ends the join
-            report(unraisable)
-
-    signal.signal(signal.SIGINT, handle)
-    sys.unraisablehook = report_others
+    signal.signal(signal.SIGINT, lambda number, _: received.append(number))
     try:
         yield received
     finally:
         signal.signal(signal.SIGINT, before)
-        sys.unraisablehook = report
+        if received:
+            signal.raise_signal(signal.SIGINT)

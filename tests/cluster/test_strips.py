@@ -1,4 +1,4 @@
-"""Tiles and their products: the same as of whole matrices, to the bit."""
+"""Matrices in strips and their products: the same as of whole matrices, to the bit."""
 
 import pickle
 from itertools import pairwise
@@ -13,9 +13,8 @@ from scipy.sparse import random_array
 
 import neupath as npth
 from neupath import HIN
-from neupath.cluster import tile_products
-from neupath.cluster.tile_products import multiply_halves, multiply_rows
-from neupath.cluster.tiles import Tiles, cut_evenly, cut_matrix
+from neupath.cluster import strips
+from neupath.cluster.strips import Strips, cut_evenly, cut_steps, multiply_halves, multiply_strip
 from neupath.cluster.workers import clear_cache
 from neupath.engine.products import Factors
 from neupath.measures import walk_measures
@@ -34,9 +33,12 @@ def test_a_cut_covers_all_and_is_even(weights: list[float], count: int) -> None:
 
 def test_strips_equal_the_matrix(tmp_path: Path) -> None:
     matrix = random_array((20, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
-    tiles = cut_matrix(matrix, tmp_path, (0, 5, 6, 20), (0, 1, 17, 30))
-    assert (tiles.row_strip(2) != matrix[6:20]).nnz == 0
-    assert (tiles.column_strip(1) != matrix[:, 1:17]).nnz == 0
+    (factor,) = cut_steps([matrix], tmp_path, 20)
+    cut = factor.strips.cut
+    assert len(cut) > 4
+    assert (factor.strips.read(range(1, 3)) != matrix[cut[1] : cut[3]]).nnz == 0
+    assert np.array_equal(factor.row_counts, np.diff(matrix.indptr))
+    assert np.array_equal(factor.column_counts, np.diff(matrix.tocsc().indptr))
 
 
 @pytest.mark.parametrize("measure", walk_measures())
@@ -46,7 +48,7 @@ def test_strips_equal_the_matrix(tmp_path: Path) -> None:
 def test_products_equal_those_of_one_machine(
     weighted: HIN, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, measure: str, path: str, most: int
 ) -> None:
-    monkeypatch.setattr(tile_products, "_BLOCK_ENTRIES", 100)
+    monkeypatch.setattr(strips, "_BLOCK_ENTRIES", 100)
     scorer = npth.measures.measure_named(measure, path).fit(weighted)
     assert_same(scorer, tmp_path, most)
 
@@ -71,44 +73,35 @@ def test_any_graph(data: st.DataObject) -> None:
 
 
 def assert_same(scorer, folder: Path, most: int) -> None:
-    """Compare the factors in tiles with those of the whole matrices."""
+    """Compare the factors in strips with those of the whole matrices."""
     local = scorer.factors_
     assert isinstance(local, Factors)
     product = multiply_halves(scorer.halves(scorer.hin_, scorer.metapath_), folder, InlineWorkers(), most)
-    left = [product.left.row_strip(i) for i in range(product.left.shape[0])]
-    assert_equal_rows(left, local.left)
     right = local.right.T.tocsr()
-    if product.right is not None:
-        assert_equal_rows([product.right.column_strip(j).T.tocsr() for j in range(product.right.shape[1])], right)
+    for factor, whole in ((product.left, local.left), (product.right, right)):
+        assert_equal_rows([factor.read(range(i, i + 1)) for i in factor.numbers], whole)
     assert np.array_equal(product.left_norms, local.left_norms)
     assert np.array_equal(product.right_norms, local.right_norms)
     assert product.entries.sum() == right.nnz
     assert np.array_equal(product.row_counts, np.diff(local.left.indptr))
 
 
-def assert_equal_rows(strips, whole) -> None:
-    assert np.array_equal(np.concatenate([np.diff(strip.indptr) for strip in strips]), np.diff(whole.indptr))
+def assert_equal_rows(parts, whole) -> None:
+    assert np.array_equal(np.concatenate([np.diff(part.indptr) for part in parts]), np.diff(whole.indptr))
     for name in ("indices", "data"):
-        assert np.array_equal(np.concatenate([getattr(strip, name) for strip in strips]), getattr(whole, name))
-
-
-def test_entries_are_counted_in_blocks_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tile_products, "_BLOCK_ENTRIES", 7)
-    step = random_array((20, 30), density=0.3, format="csr", rng=np.random.default_rng(0))
-    (counted,) = tile_products.cut_steps([step], tmp_path, 50, is_left=True)
-    assert np.array_equal(counted.row_counts(InlineWorkers()), np.diff(step.indptr))
-    assert np.array_equal(counted.column_counts(InlineWorkers()), np.diff(step.tocsc().indptr))
+        assert np.array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(whole, name))
 
 
 def test_strips_that_all_tasks_need_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = random_array((20, 20), density=0.3, format="csr", rng=np.random.default_rng(0))
-    left, right = (cut_matrix(matrix, tmp_path / name, (0, 10, 20), (0, 20)) for name in ("left", "right"))
-    product = Tiles(tmp_path / "product", left.rows, (0, 20))
+    left, right = (next(cut_steps([matrix], tmp_path / name, 20)).strips for name in ("left", "right"))
+    product = Strips(tmp_path / "product", left.cut, 20)
     product.folder.mkdir()
-    read: list[range] = []
-    whole = Tiles.columns_in
-    monkeypatch.setattr(Tiles, "columns_in", lambda tiles, strips: read.append(strips) or whole(tiles, strips))
-    for i in range(2):  # a task gets copies of its arguments
-        multiply_rows(*pickle.loads(pickle.dumps((left, right, product, i, 10**6))))
-    assert len(read) == 1
+    whole_reads: list[Strips] = []
+    read = Strips.read
+    monkeypatch.setattr(Strips, "read", lambda own, of: (own == right and whole_reads.append(own)) or read(own, of))
+    for i in left.numbers:  # a task gets copies of its arguments
+        multiply_strip(*pickle.loads(pickle.dumps((left, right, product, i, 10**6))))
+    assert len(left.numbers) > 2
+    assert len(whole_reads) == 1
     clear_cache()
