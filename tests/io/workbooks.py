@@ -57,7 +57,7 @@ def write_workbook(
                 f'<row r="{number}">{"".join(_cell(value, column, number) for column, value in enumerate(row))}</row>'
                 for number, row in enumerate(rows, 1)
             )
-            merge = f'<mergeCells><mergeCell ref="{merged[name]}"/></mergeCells>' if name in (merged or {}) else ""
+            merge = f'<mergeCells><mergeCell ref="{merged[name]}"/></mergeCells>' if merged and name in merged else ""
             sheet = f'<worksheet xmlns="{_MAIN}"><sheetData>{cells}</sheetData>{merge}</worksheet>'
             packed.writestr(f"xl/worksheets/sheet{at}.xml", sheet)
     return path
@@ -68,7 +68,8 @@ def _cell(value: Any, column: int, row: int) -> str:
     if value is None:
         return ""
     if isinstance(value, date):
-        days = (datetime.combine(value, datetime.min.time()) if type(value) is date else value) - datetime(1899, 12, 30)  # type: ignore[operator]
+        moment = value if isinstance(value, datetime) else datetime.combine(value, datetime.min.time())
+        days = moment - datetime(1899, 12, 30)
         return f'<c {place} s="{1 + isinstance(value, datetime)}"><v>{days.total_seconds() / 86400!r}</v></c>'
     if isinstance(value, int | float):
         return f'<c {place} t="{"b" if isinstance(value, bool) else "n"}"><v>{float(value):g}</v></c>'

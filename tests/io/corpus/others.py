@@ -60,9 +60,13 @@ def parquet_dataset(folder: Path) -> Sample:
 def workbook(folder: Path) -> Sample:
     """A workbook as people keep one: a title, dates, an empty sheet, a hidden list."""
     day = date(2020, 5, 4)
-    rentals = [["Rentals of our shop"], [], ["customer_id", "movie_id", "weight", "day"]]
+    rentals: list[list[Any]] = [["Rentals of our shop"], [], ["customer_id", "movie_id", "weight", "day"]]
     rentals += [["ann", 7, 2, day], ["bo", 7, 1, None], ["ann", 12, 1, day]]
-    customers = [["customer_id", "name", "member"], ["ann", "Ann Ash", True], ["bo", "Bo Birch", False]]
+    customers: list[list[Any]] = [
+        ["customer_id", "name", "member"],
+        ["ann", "Ann Ash", True],
+        ["bo", "Bo Birch", False],
+    ]
     sheets = {"customers": customers, "rentals": rentals, "Sheet3": [], "lists": [["yes"], ["no"]]}
     return Sample(
         write_workbook(folder / "shop.xlsx", sheets, hidden=["lists"], merged={"rentals": "A1:D1"}),
