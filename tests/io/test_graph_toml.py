@@ -40,7 +40,7 @@ from tests.tables import shape, write
 
 QUICK = ["primekg", "movielens", "hetionet", "kgx", "papers_with_venue_key", "wide_table"]
 """Sources of six layouts: typed triples, relations with list cells, a pair, categories, foreign keys, a wide table."""
-LEFT_TO_RULES = ["neo4j_admin_files"]
+LEFT_TO_RULES = ["neo4j_admin_files", "neo4j_apoc_bulk"]
 """Sources of which graph.toml says nothing: it has no keys for several tables of nodes that edges of one table join."""
 TABULAR = [name for name, each in SOURCES.items() if each.write.__module__.endswith(".tabular")]
 

@@ -126,11 +126,11 @@ def _exports(request: Request) -> list[Path]:
 
 
 def _own_tables(request: Request) -> list[Path]:
-    path, ignore = request.path, request.settings.ignore
+    path = request.path
     if not path.is_dir():
         return [path] if is_text_table(path) else []
     files = [file for file in path.iterdir() if is_text_table(file) and is_table_file(file)]
-    return sorted(file for file in files if not any(fnmatch(file.name, pattern) for pattern in ignore))
+    return sorted(file for file in files if not any(fnmatch(file.name, each) for each in request.settings.ignore))
 
 
 def _read_exports(request: Request) -> Plan:
