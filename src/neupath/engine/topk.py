@@ -525,7 +525,7 @@ def _load_in_background(factors: Factors) -> None:
             try:
                 kernels = import_module(module)
             except (ImportError, OSError, MemoryError):
-                return  # too little memory, say: whoever needs the kernels is told
+                return  # for example too little memory; a search that needs the kernels then raises it
         width = len(factors.right_norms)
         scratch = np.zeros(width), np.empty(width + 1, dtype=np.uint32), np.empty(width + 1)
         best = np.empty(1, dtype=np.int64), np.empty(1)

@@ -37,7 +37,7 @@ from neupath.io.ids import (
 )
 from neupath.io.plan import EdgePlan, NodePlan, Plan, SelectedRows, Selection
 from neupath.io.tables import Place
-from neupath.io.values import EdgeAttributes, NodeAttributes, TextsOf
+from neupath.io.values import EdgeAttributeColumns, NodeAttributeColumns, TextsOf
 
 
 def read_tables(plan: Plan) -> HIN:
@@ -53,7 +53,7 @@ class NodePool:
         self.name, self.plans = name, plans
         self.node_type = node_type
         """The type of its nodes if they have no other one."""
-        self.attributes = [NodeAttributes(plan.selection) for plan in plans]
+        self.attributes = [NodeAttributeColumns(plan.selection) for plan in plans]
         self.places: list[Place] = [plan.selection.place for plan in plans]
         self.lengths: list[int] = []
         """How many nodes each table has."""
@@ -73,7 +73,7 @@ class EdgeGroup:
 
     def __init__(self, number: int, plans: Sequence[EdgePlan]) -> None:
         self.number, self.plans = number, plans
-        self.attributes = EdgeAttributes([plan.selection for plan in plans])
+        self.attributes = EdgeAttributeColumns([plan.selection for plan in plans])
         self.lengths: list[int] = []
         """How many edges each table has."""
 

@@ -177,7 +177,7 @@ def _relation_questions(config: Config) -> Iterator[Question]:
 def _leave_out(edges: EdgesConfig, column: str, node_type: str | None) -> Callable[[Config], Config]:
     def change(config: Config) -> Config:
         nodes, left = dict(config.nodes), [each for each in config.edges if not _are_same(each, edges)]
-        if node_type is None:  # nor is it an attribute of the other edges of its table
+        if node_type is None:  # the other edges of its table must not take it as an attribute either
             left = [
                 replace(each, attributes=each.attributes or []) if each.file == edges.file else each for each in left
             ]

@@ -339,7 +339,7 @@ def _is_of(values: pa.Array, word: str) -> bool:
 
 
 # ---- Attributes of nodes -------------------------------------------------------------------------
-class NodeAttributes:
+class NodeAttributeColumns:
     """The attributes of the nodes in one table."""
 
     def __init__(self, selection: Selection) -> None:
@@ -380,13 +380,13 @@ def undeclared_attributes(columns: Mapping[str, pa.Array], node_type: str) -> tu
     """Return the attributes of nodes of which no graph.toml speaks as they are kept, and notes on them."""
     rows = pa.table(dict(columns))
     table = ArrowTable(rows, node_type, node_type)
-    attributes = NodeAttributes(Selection(table, {}, table.columns))
+    attributes = NodeAttributeColumns(Selection(table, {}, table.columns))
     attributes.look(rows)
     return attributes.convert(rows, table.place), attributes.notes(lambda column: [rows[column]])
 
 
 # ---- Attributes of edges -------------------------------------------------------------------------
-class EdgeAttributes:
+class EdgeAttributeColumns:
     """The attributes of edges that are read from one or several tables, under the names of their columns."""
 
     def __init__(self, selections: Sequence[Selection]) -> None:

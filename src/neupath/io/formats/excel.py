@@ -97,7 +97,6 @@ def open_sheets(path: Path, dialect: Dialect) -> list[SheetTable]:
             ParseError,
             KeyError,
             StopIteration,
-            NotImplementedError,
             RuntimeError,
             zlib.error,
         ) as error:

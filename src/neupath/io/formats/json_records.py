@@ -180,7 +180,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass
-class _Edges:
+class _RelationEdges:
     """The edges of one relation: the ids at their ends, and what is said of each."""
 
     sources: list[str] = field(default_factory=list)
@@ -199,7 +199,7 @@ class _Edges:
         self.targets.append(intern(target))
         self.directed |= directed
 
-    def extend(self, other: "_Edges", rows: Sequence[int]) -> None:
+    def extend(self, other: "_RelationEdges", rows: Sequence[int]) -> None:
         """Add some edges of others."""
         for key, column in other.columns.items():
             self._column(key).extend(column[row] for row in rows if row < len(column))
@@ -219,10 +219,12 @@ class _Graph:
 
     def __init__(self) -> None:
         self.kinds: dict[str, _Kind] = {}
-        self.edges: defaultdict[Key, _Edges] = defaultdict(_Edges)
+        self.edges: defaultdict[Key, _RelationEdges] = defaultdict(_RelationEdges)
         self.mentioned: defaultdict[Key, dict[tuple[str, str], None]] = defaultdict(dict)
         """Edges from nodes that are only mentioned, once however often they are."""
-        self.unresolved: defaultdict[tuple[Collection, str | None, str, str | None], _Edges] = defaultdict(_Edges)
+        self.unresolved: defaultdict[tuple[Collection, str | None, str, str | None], _RelationEdges] = defaultdict(
+            _RelationEdges
+        )
         """Edges of a collection whose ends may not say their types."""
         self.left_out: set[str] = set()
         self.notes: list[str] = []
@@ -843,7 +845,7 @@ def _select_nodes(graph: _Graph, kind: _Kind) -> Selection:
     return Selection(table, existing(id=_ID, name=_NAME if kind.names else None), list(columns))
 
 
-def _select_edges(graph: _Graph, key: Key, edges: _Edges, types: Mapping[str, pa.DataType]) -> Selection:
+def _select_edges(graph: _Graph, key: Key, edges: _RelationEdges, types: Mapping[str, pa.DataType]) -> Selection:
     source, name, target = key
     columns = {
         column: _as_column([*values, *[None] * (len(edges.sources) - len(values))])

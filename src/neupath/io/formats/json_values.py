@@ -35,7 +35,7 @@ class Collection:
         self._values = chain(first, values)
 
     def records(self) -> Iterator[Record]:
-        """Yield the records; raise if a value is none."""
+        """Yield the records; raise if a value is no record."""
         for number, value in self._values:
             self.number = number
             if not isinstance(value, dict):
