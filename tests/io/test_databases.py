@@ -506,6 +506,23 @@ def test_a_value_of_sqlite_that_is_too_long_is_refused(sqlite: Make) -> None:
         npth.load(source)
 
 
+def test_generated_columns_of_duckdb_are_left_out(duckdb: Make) -> None:
+    hin = npth.load(
+        duckdb("""
+            create table users (id integer primary key,
+              "user, b""s" varchar generated always as (repeat('x', 500000000)),
+              s varchar default 'd GENERATED ALWAYS AS', price decimal(10, 2) generated always as (id / 2), n integer);
+            create table posts (id integer primary key, user_id integer references users (id));
+            insert into users (id, n) values (1, 3); insert into posts values (7, 1);
+        """)
+    )
+    assert edges(hin) == {"post -post_user-> user": [(7, 1, 1)]}
+    assert hin.nodes["user"].attributes.to_pylist() == [{"s": "d GENERATED ALWAYS AS", "n": 3}]
+    assert [note.partition(" were")[0] for note in hin.notes] == [
+        'the generated columns user, b"s, price of the table users'
+    ]
+
+
 def test_a_duckdb_view_reads_no_other_file(duckdb: Make, tmp_path: Path) -> None:
     (tmp_path / "secret.csv").write_text("user_id,post_id\n1,1\n")
     source = duckdb(f"{FORUM} create view pairs as select * from read_csv('{tmp_path}/secret.csv');")

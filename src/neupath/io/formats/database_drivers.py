@@ -80,7 +80,7 @@ class DatabaseTable:
     foreign_keys: tuple[ForeignKey, ...] = ()
     is_view: bool = False
     computed: tuple[str, ...] = ()
-    """Columns that are left out, since the database computes them as they are read."""
+    """Columns that are left out: the database computes them as they are read, which may make gigabytes of nothing."""
 
     def is_measure(self, column: str) -> bool:
         """Whether a column is declared to hold numbers, truth values or times."""
@@ -345,9 +345,8 @@ def _sqlite_tables(connection: Any) -> Iterator[DatabaseTable]:
         if name in indexes or any(name.startswith(f"{index}_") for index in indexes):
             continue
         columns = connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
-        # a virtual generated column (2) is computed as it is read, and may make gigabytes of nothing
         kinds = {column: declared for _, column, declared, *_, hidden in columns if hidden not in (1, 2)}
-        computed = [column for _, column, *_, hidden in columns if hidden == 2]
+        computed = [column for _, column, *_, hidden in columns if hidden == 2]  # virtual generated ones
         key = [column for _, column, *_, place, _ in sorted(columns, key=lambda row: row[5]) if place]
         foreign = []
         parts = connection.execute(f"PRAGMA foreign_key_list({_quoted(name)})").fetchall()
@@ -383,8 +382,15 @@ def _duckdb_tables(connection: Any, schema: str) -> Iterator[DatabaseTable]:
         return rows
 
     columns: dict[str, dict[str, str]] = {}
+    computed: dict[str, list[str]] = {}
+    statements = dict(catalog("tables", "table_name, sql", "table_name"))
     for table, column, kind in catalog("columns", "table_name, column_name, data_type", "column_index"):
-        columns.setdefault(table, {})[column] = kind
+        # the catalogue says which columns are generated from version 2.0 on, and the statement in any
+        written = rf"[(,] ?({re.escape(_quoted(column))}|{re.escape(column)}) {re.escape(kind)} GENERATED ALWAYS AS"
+        if re.search(written, statements.get(table, "")):
+            computed.setdefault(table, []).append(column)
+        else:
+            columns.setdefault(table, {})[column] = kind
     what = "table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names"
     constraints = catalog("constraints", what, "constraint_index")
     views = {name for (name,) in catalog("views", "view_name", "view_name")}
@@ -392,7 +398,7 @@ def _duckdb_tables(connection: Any, schema: str) -> Iterator[DatabaseTable]:
         own = [row[1:] for row in constraints if row[0] == name]
         key = next((tuple(names) for kind, names, *_ in own if kind == "PRIMARY KEY"), ())
         foreign = [ForeignKey(tuple(r[1]), r[2], tuple(r[3])) for r in own if r[0] == "FOREIGN KEY" and r[2]]
-        yield DatabaseTable(name, kinds, key, tuple(foreign), name in views)
+        yield DatabaseTable(name, kinds, key, tuple(foreign), name in views, tuple(computed.get(name, ())))
 
 
 def _query_duckdb(connection: Any, statement: str) -> pa.Table:

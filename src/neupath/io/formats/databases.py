@@ -120,7 +120,7 @@ def _choose_tables(
                     allowed=by_name,
                 )
         chosen = [table for table in tables if table.name in wanted]
-    why = "SQLite computes such values as they are read; declare them STORED to read them"
+    why = "such values are computed as they are read; keep them in a plain column, or a STORED one of SQLite"
     for table in chosen:
         notes += _note(table.computed, "generated column", why, f" of the table {table.name}")
     return chosen, notes
