@@ -11,6 +11,7 @@ from neupath import HIN, Edges, MetaPath, Nodes, Relation, enumerate_metapaths, 
 from neupath.cluster import Dask
 from neupath.engine import topk as ranking
 from neupath.engine.join import LocalEngine
+from neupath.errors import GraphError
 from neupath.measures import measure_named
 
 RELATIONS = (
@@ -98,3 +99,17 @@ def test_engines_and_search_agree_with_the_formula(
     assert hit_lists == [scorer.top_k(source, k or 5, threads=1, **options) for source in sources]
     for hits, row, skipped in zip(hit_lists, scores, own, strict=True):
         assert [(targets.index(hit.id), hit.score) for hit in hits] == best(row, skipped, k or 5, 0, among)
+
+
+@pytest.mark.usefixtures("inline")
+@pytest.mark.parametrize("engine", [LocalEngine(1), Dask()])
+@pytest.mark.parametrize(("measure", "path"), [("pathsim", "a-p-v-p-a"), ("pathcount", "a-p-v-p-v")])
+def test_engines_refuse_weights_whose_product_a_float_cannot_hold(
+    tmp_path: Path, engine: LocalEngine | Dask, measure: str, path: str
+) -> None:
+    ends, weights = np.arange(2), np.full(2, 1e-200)
+    nodes = [Nodes(node_type, pa.array([f"{node_type}{i}" for i in ends])) for node_type in "apv"]
+    relations = Relation("a", "writes", "p"), Relation("p", "at", "v")
+    hin = HIN.build(nodes, [Edges(relation, ends, ends, weights) for relation in relations])
+    with pytest.raises(GraphError, match="may have the weight 1e-401"):
+        join(hin, measure_named(measure, path), tmp_path / "pairs.parquet", engine=engine)

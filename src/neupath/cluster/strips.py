@@ -16,7 +16,7 @@ from scipy.sparse import csr_array, hstack, vstack
 
 from neupath._runtime.files import write_whole
 from neupath.cluster.workers import Workers, cache_last
-from neupath.engine.products import Halves, column_norms, contract, row_norms, tidy
+from neupath.engine.products import Halves, check_smallest, column_norms, contract, row_norms, tidy
 from neupath.graph.hin import Csr, Floats, freeze
 
 Counts = NDArray[np.int64]
@@ -185,6 +185,7 @@ def _multiply(steps: Sequence[Csr], folder: Path, workers: Workers, most: int, *
 
     The product is transposed by transposing each step: (A·B)ᵀ = Bᵀ·Aᵀ adds up the same numbers in the same order.
     """
+    check_smallest(steps)
     ordered = [freeze(csr_array(step.T.tocsr())) for step in reversed(steps)] if transposed else steps
     chain = list(cut_steps(ordered, folder, most))[:: -1 if transposed else 1]
 

@@ -293,7 +293,7 @@ def multiply_chain(
     """
     chain = list(matrices)
     spans = [(i, i + 1) for i in range(len(chain))]
-    _check_smallest(chain)
+    check_smallest(chain)
 
     def cost(at: int) -> int:
         return 0 if is_known((spans[at][0], spans[at + 1][1])) else multiplications(chain[at], chain[at + 1])
@@ -312,7 +312,7 @@ def multiply_chain(
     return [tidy(matrix) for matrix in chain]
 
 
-def _check_smallest(chain: Sequence[Csr]) -> None:
+def check_smallest(chain: Sequence[Csr]) -> None:
     """Raise if a product of the smallest weights of a chain underflows, since its path would be lost."""
     if len(chain) < 2:
         return
