@@ -8,8 +8,8 @@ from weakref import WeakKeyDictionary
 
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.edge_attributes import kept_type, names_time
-from neupath.graph.notations import KIND_WORDS, format_problem
-from neupath.io.plan import LISTS, parse_list
+from neupath.graph.notations import KIND_WORDS, format_problem, quoted
+from neupath.io.plan import LISTS, Selection, parse_list
 from neupath.io.tables import SAMPLE_ROWS, Table, TableFile
 from neupath.io.text_files import is_number, unmarked
 from neupath.io.values import attribute_name
@@ -390,6 +390,29 @@ def likely_weight(table: Table, columns: Iterable[str]) -> str | None:
         and table.has_numbers(column)
     ]
     return next(filter(is_measure, numbers), next(iter(numbers), None))
+
+
+def weight_column(table: Table, others: Iterable[str]) -> str | None:
+    """Return the column called weight, unless it is one of the others."""
+    return next((c for c in table.columns if c.lower() == "weight" and c not in {*others}), None)
+
+
+def note_weight(selection: Selection, section: str | None, in_files: bool = True) -> list[str]:
+    """Note an attribute of edges that may rather be their weight; `section` of graph.toml would say so."""
+    names = selection.attributes
+    column = None if "weight" in selection.columns else likely_weight(selection.table, names)
+    if column is None:
+        return []
+    what = f"{listed(names, 8)} {'are attributes' if names[1:] else 'is an attribute'} of edges, and each edge weighs 1"
+    if section is not None:
+        kept = f"attributes = [{', '.join(map(quoted, names))}]" if len(names) <= 4 else "naming attributes"
+        hint = f"weight = {quoted(column)} under {section} in graph.toml would make {column} the weight"
+        hint += f", and {kept} there keeps it 1"
+    elif in_files:
+        hint = f"a column called weight would be the weight, as {column} may be"
+    else:
+        hint = f'(table, {{"weight": {quoted(column)}}}) instead of the table would make {column} the weight'
+    return [f"{selection.table.label}: {what}; {hint}"]
 
 
 # ---- Columns that name nodes of another type than their table ------------------------------------

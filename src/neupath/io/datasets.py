@@ -94,7 +94,7 @@ def stdlib(progress: Progress = no_progress) -> HIN:
     It is built once for each Python and then read from the cache folder.
     """
     from neupath.io.assemble import read_tables
-    from neupath.io.detection import recognise_folder
+    from neupath.io.detect import recognise_folder
     from neupath.io.export import write_folder
 
     root = Path(sysconfig.get_paths()["stdlib"])

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from neupath.errors import SourceError
 from neupath.io.columns import likely_weight
-from neupath.io.detection import is_table_file, read_settings
+from neupath.io.detect import is_table_file, read_settings
 from neupath.io.graph_toml import ENDS, GRAPH_TOML, Config, EdgesConfig, config_of, one_line, toml_sections
 from neupath.io.plan import Plan, Selection
 from neupath.io.proposals import check_readable

@@ -17,9 +17,9 @@ from neupath.graph.hin import HIN, Duplicates, Edges, check_counts
 from neupath.graph.metapath import Relation
 from neupath.io.assemble import read_tables
 from neupath.io.columns import ChosenColumns, choose_columns, find_ends
-from neupath.io.detection import Tables, options_of, recognise
+from neupath.io.detect import options_of, recognise
 from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options, read_config
-from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, Tables
 from neupath.io.tables import ArrowTable, Table
 from neupath.io.words import NETWORK_RELATIONS, NETWORK_TYPES
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -29,13 +28,10 @@ from neupath.io.columns import (
 )
 from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, first_row, toml_sections
 from neupath.io.ids import empty_end, empty_id, first_repeat, missing_ids, repeated_id, to_weights
-from neupath.io.plan import NodePlan, Plan, Selection
+from neupath.io.plan import NodePlan, Plan, Selection, Tables
 from neupath.io.table_files import open_table, stem
 from neupath.io.tables import Table, TableFile
 from neupath.io.words import NAMES, OTHER_IDS, entity, is_id, is_key, is_plural, names_no_end, singular, snake
-
-if TYPE_CHECKING:
-    from neupath.io.detection import Tables
 
 _TRIED_BYTES, _TRIED_ROWS = 1 << 25, 1 << 17
 """Tables up to this size are read whole to try a graph.toml; of larger ones, so many first rows are."""
@@ -53,9 +49,9 @@ class UnrecognisedError(SourceError):
 # ---- Trying a graph.toml -------------------------------------------------------------------------
 def with_proposal(
     error: UnrecognisedError,
-    given: "Tables",
+    given: Tables,
     settings: Config,
-    recognise: Callable[["Tables", Config], Plan],
+    recognise: Callable[[Tables, Config], Plan],
 ) -> SourceError:
     """Return a refusal with the first graph.toml that reads the tables, or with the reason why none does."""
     message, reasons = str(error.args[0]), []
@@ -80,7 +76,7 @@ def with_proposal(
     return SourceError(f"{message}; neupath tried {tried}: {reasons[0]}")
 
 
-def _with_dialect(given: "Tables", config: Config) -> "Tables":
+def _with_dialect(given: Tables, config: Config) -> Tables:
     """Return the tables as a graph.toml says that they are written, with or without a header."""
     if not given.in_files:
         return given
@@ -88,7 +84,7 @@ def _with_dialect(given: "Tables", config: Config) -> "Tables":
     return replace(given, all=list(again.values()), find=lambda name: again.get(name) or given.find(name))
 
 
-def _text_of(proposal: Config, given: "Tables") -> str:
+def _text_of(proposal: Config, given: Tables) -> str:
     """Return the text of a graph.toml, with a comment on the likely weight of a lone relation."""
     lines = toml_sections(proposal)
     if len(proposal.edges) == 1 and not proposal.nodes:
@@ -149,7 +145,7 @@ def refuse_repeated_ids(nodes: Sequence[NodePlan]) -> None:
                 raise UnrecognisedError(str(error.args[0]), _propose_for_nodes(table, node))
 
 
-def no_relation(given: "Tables", nodes: Sequence[NodePlan], notes: Sequence[str]) -> SourceError:
+def no_relation(given: Tables, nodes: Sequence[NodePlan], notes: Sequence[str]) -> SourceError:
     """Return the error of tables among which no relation is recognised, with a graph.toml that reads the first."""
     labels = [node.selection.table.label for node in nodes]
     reason = listed(notes, 3) or f"{listed(labels)} hold{'s' * (len(nodes) == 1)} nodes"
@@ -330,7 +326,7 @@ _LIKE_MATRIX = (
 )
 
 
-def refuse_crosstabs(source: Plan, given: "Tables", settings: Config) -> Plan:
+def refuse_crosstabs(source: Plan, given: Tables, settings: Config) -> Plan:
     """Raise if the header of a table of edges holds nodes; note the node tables whose header does."""
     chosen = [(given.find(entry.file), entry.columns) for entry in settings.edges if entry.columns]
     ids = {node.node_type: set(node.selection.table.sample[node.selection.columns["id"]]) for node in source.nodes}

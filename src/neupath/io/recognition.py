@@ -13,7 +13,7 @@ from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Duplicates
 from neupath.io.assemble import read_tables
 from neupath.io.datasets import PUBLIC, fetched_folder
-from neupath.io.detection import recognise_files, refuse_twice
+from neupath.io.detect import recognise_files, refuse_twice
 from neupath.io.formats.database_drivers import is_database_url
 from neupath.io.formats.databases import TableChoice, read_database
 from neupath.io.graph_toml import Config, read_config

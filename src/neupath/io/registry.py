@@ -15,7 +15,7 @@ from neupath._runtime.plugins import Plugins, Registry
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import NeuPathError, SourceError, first_line
 from neupath.graph.hin import HIN, Duplicates
-from neupath.io.detection import is_table_file, options_of, read_settings, recognise_files, recognise_folder
+from neupath.io.detect import is_table_file, options_of, read_settings, recognise_files, recognise_folder
 from neupath.io.formats.apoc import KEYS, keys_of, read_exports
 from neupath.io.formats.database_drivers import DATABASE_SUFFIXES, database_format
 from neupath.io.formats.databases import TableChoice, read_database

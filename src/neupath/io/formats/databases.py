@@ -22,7 +22,7 @@ from neupath.graph.hin import Duplicates
 from neupath.graph.metapath import Relation
 from neupath.graph.notations import quoted, toml_key
 from neupath.io.columns import checked_kind, choose_columns
-from neupath.io.detection import options_of
+from neupath.io.detect import options_of
 from neupath.io.formats.database_drivers import Database, DatabaseTable, ForeignKey, as_spelled, open_database
 from neupath.io.graph_toml import Config, NodesConfig
 from neupath.io.ids import clean_ids, unknown_end

@@ -625,7 +625,10 @@ def test_two_columns_named_after_their_types_are_an_edge_list(tmp_path: Path, de
     path.write_text("\n".join(rows).replace(",", delimiter))
     hin = npth.load(path)
     assert shape(hin) == {"customer -customer_product-> product": 4}
-    assert hin.notes == ("sp.csv: product was read as the relation customer -customer_product-> product",)
+    assert hin.notes == (
+        "sp.csv: product was read as the relation customer -customer_product-> product",
+        "sp.csv: edges that several rows repeat were read once",
+    )
     (tmp_path / "g.toml").write_text(draft_of(str(path)).to_toml())
     assert digest(npth.load(path, config=tmp_path / "g.toml")) == digest(hin)
 
