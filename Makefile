@@ -51,6 +51,7 @@ clean:
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "error: no python3.11 or python3 found; install Python 3.11 or newer"; exit 2; }
 	$(PYTHON) -m venv .venv
+	@echo "installing neupath and what it needs into .venv, which may take minutes"
 
 .venv/.base: .venv/bin/python pyproject.toml constraints.txt
 	$(PIP) -e '.[learn,serve]'

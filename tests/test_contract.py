@@ -136,6 +136,20 @@ def test_only_a_loaded_graph_fits(name: str, tmp_path: Path) -> None:
             fit(name, other)  # type: ignore[arg-type]
 
 
+def test_a_graph_scorer_or_hits_in_the_wrong_place_are_named(hin: HIN) -> None:
+    """`join` takes the graph and the scorer, `compare` and `significance` take scorers alone."""
+    scorer = npth.PathSim(PATH).fit(hin)
+    misplaced: list[tuple[Callable[..., object], tuple[object, ...], str]] = [
+        (npth.join, (scorer, hin, "a.parquet"), r"hin is PathSim\(.*, which is no loaded graph; give what"),
+        (npth.compare, (hin, "u0"), "scorers is <HIN.*; give a list of two or more fitted"),
+        (npth.compare, (scorer, "u0"), "scorers is PathSim.*; give a list of two or more fitted"),
+        (npth.significance, (scorer, scorer.top_k("u0")), r"hits is the hits of one query; .* such as \[hits\]"),
+    ]
+    for function, arguments, message in misplaced:
+        with pytest.raises(QueryError, match=f"^{message}"):
+            function(*arguments)
+
+
 def test_unknown_nodes_are_refused(scorer: Scorer) -> None:
     with pytest.raises(NodeError, match="no user with the id or name 'nobody'"):
         scorer.top_k("nobody")

@@ -602,7 +602,7 @@ def test_compare(run: Run, tmp_path: Path) -> None:
         ("search toy Mike -p APVPA -p APA --node-type author", "several meta-paths are added up without --node-type"),
         ("explain toy Mike Bob -p APVPA -p APA --with Mary", "--with and --without are explained along one meta-path"),
         ("explain toy Mike Bob -p APVPA --with Mary --draw a.svg", "--draw draws the paths of one node"),
-        ("compare toy Mike -p APVPA", "1 rankings are given; compare 2 to 8, by several --metapath or --measure"),
+        ("compare toy Mike -p APVPA", "compare 2 to 8 rankings, by several --metapath or --measure; got 1"),
         ("compare toy Mike -p APVPA -p APV -m pathcount", "rank different types; compare meta-paths with the same"),
         ("compare toy nobody -p APVPA -p APA", "no author with the id 'nobody'"),
         (

@@ -186,7 +186,8 @@ def test_a_table_that_no_rule_recognises_gets_the_first_suggestion(tmp_path: Pat
     config = tmp_path / "g.toml"
     config.write_text(question.apply(draft, 0).to_toml())
     assert sum(map(len, npth.load(path, config=config).nodes.values())) == 3
-    assert [column for column, *_ in draft.columns()["who.csv"]] == ["alpha", "beta", "gamma"]
+    read_as = [(column, use.partition(" of ")[0]) for column, _, use in draft.columns()["who.csv"]]
+    assert read_as == [("alpha", "start"), ("beta", "end"), ("gamma", "attribute")]
 
 
 @pytest.mark.parametrize(

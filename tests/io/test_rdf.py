@@ -107,6 +107,14 @@ def test_literals_are_names_and_attributes_of_their_types(tmp_path: Path) -> Non
     assert any(note.startswith("2 values of tag left out") for note in hin.notes)
 
 
+@pytest.mark.parametrize("vocabulary", ["http://purl.org/dc/terms/", "http://purl.org/dc/elements/1.1/"])
+def test_titles_are_names_of_what_has_no_other(tmp_path: Path, vocabulary: str) -> None:
+    books = 'ex:a dct:title "Heat" ; ex:by ex:p . ex:b dct:title "Up" ; foaf:name "Oben" ; ex:by ex:p .\n'
+    hin = npth.load(_put(tmp_path, "books.ttl", f"@prefix dct: <{vocabulary}> .\n{PREFIXES}{books}"))
+    assert hin.find("Heat")[0].id == "http://ex.org/a"
+    assert hin.find("Oben")[0].id == "http://ex.org/b"
+
+
 def test_the_language_of_names_can_be_chosen(tmp_path: Path) -> None:
     config = _put(tmp_path, "graph.toml", '[rdf]\nlanguage = "de"\n')
     hin = npth.load(_put(tmp_path, "films.ttl", FILMS), config=config)

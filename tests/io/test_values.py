@@ -314,7 +314,7 @@ def test_declarations_and_kinds_survive_an_export(tmp_path: Path) -> None:
 PRICE_SENTENCE = (
     "attribute 'value' holds text, and '100' cannot be compared with text by <; its values, such as '9,99', become "
     'numbers with attribute_types = {value = "decimal comma"} in graph.toml, which `neupath init` writes for '
-    "tables in files; then load the source again, or import it again if it is a store"
+    "tables in files, or beside a data frame; then load the source again, or import it again if it is a store"
 )
 
 

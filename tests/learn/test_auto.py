@@ -417,7 +417,7 @@ def test_where_all_learners_are_at_chance_the_standard_mix_without_networks(
 
 def test_labels_that_all_say_no_train_nothing(tmp_path: Path) -> None:
     labels = [(f"u{query}", f"u{target}", 0.0) for query in range(12) for target in range(20, 25)]
-    with pytest.raises(NeuPathError, match="all 60 labels are 0, and none says what is similar"):
+    with pytest.raises(NeuPathError, match="^all labels are 0, and none says what is similar"):
         train_auto(shop_graph(), labels, tmp_path)
 
 

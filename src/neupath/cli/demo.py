@@ -54,7 +54,10 @@ def _infer(hin: HIN, metapath: str) -> None:
     teacher = make_scorer(hin, metapath=metapath)
     pairs = draw_pairs(teacher, hin.nodes[teacher.source_type].ids.to_pylist()[0:200:20])
     _show_command("neupath infer stdlib pairs.csv")
-    stdout.print("pairs.csv holds 10 classes with 10 scored targets each, and no meta-path", style="dim")
+    stdout.print(
+        "pairs.csv, which the demo keeps in memory, holds 10 classes with 10 scored targets each, and no meta-path",
+        style="dim",
+    )
     stdout.print(render_inferred(infer(hin, pairs)))
 
 
@@ -64,7 +67,9 @@ def _auto(hin: HIN, metapath: str) -> None:
     drawn = draw_pairs(teacher, hin.nodes[teacher.source_type].ids.to_pylist()[0:200:10], per_query=8)
     labels = replace(drawn, scores=(drawn.scores > 0).astype(np.float64))
     _show_command("neupath train stdlib --pairs similar.csv --budget 20 --out chosen")
-    stdout.print("similar.csv says yes or no of 20 classes with 8 targets each", style="dim")
+    stdout.print(
+        "similar.csv, which the demo keeps in memory, says yes or no of 20 classes with 8 targets each", style="dim"
+    )
     with TemporaryDirectory() as folder, ProgressBars() as bars:
         report = train_auto(hin, labels, folder, budget=20, learners=["infer", "pathboost"], progress=bars)
     stdout.print(render_auto(report))

@@ -31,7 +31,7 @@ from neupath.engine.hits import check_k
 from neupath.engine.scorer import MetaPaths, Scorer
 from neupath.engine.topk import HitLists, check_threads, hit_lists
 from neupath.errors import MissingExtraError, QueryError, SourceError, WriteError, first_line, listed
-from neupath.graph.hin import HIN, digest
+from neupath.graph.hin import HIN, check_graph, digest
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 
@@ -336,6 +336,7 @@ def join(
     ...     pq.read_table(joined.path).to_pydict()["target"]
     ['Bob', 'Mary']
     """
+    check_graph(hin)
     options, target = JoinOptions(k, min_score, None, block, format), Path(out)
     check_out(target, format)
     chosen = LocalEngine(threads) if engine is None else engine

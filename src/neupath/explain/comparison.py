@@ -114,10 +114,15 @@ def compare(scorers: Sequence[Scorer], query: NodeRef | Mapping[Any, float], k: 
     >>> [(node.node.id, node.ranks, node.moves) for node in both.nodes]
     [('Bob', (1, 2), (0, -1)), ('Mary', (2, 3), (0, -1)), ('Jim', (3, 1), (0, 2))]
     """
+    if not isinstance(scorers, Sequence) or not all(isinstance(each, Scorer) for each in scorers):
+        raise QueryError(
+            f"‹scorers› is {one_line(repr(scorers))}; give a list of two or more fitted measures or models",
+            parameter="scorers",
+        )
     k = check_k(k)
     if not 2 <= len(scorers) <= MOST_COLUMNS:
         raise QueryError(
-            f"{len(scorers)} rankings are given; compare 2 to {MOST_COLUMNS}, by several ‹metapath› or ‹measure›"
+            f"compare 2 to {MOST_COLUMNS} rankings, by several ‹metapath› or ‹measure›; got {len(scorers)}"
         )
     first = scorers[0]
     for other in scorers[1:]:

@@ -105,6 +105,8 @@ def significance(
     >>> result.resolution, len(result.p_values)
     (0.01, 2)
     """
+    if isinstance(hits, Hits):
+        raise QueryError("‹hits› is the hits of one query; give those of each query, such as [hits]", parameter="hits")
     model = null_model(scorer, permutations, seed)
     hin = scorer.hin_
     queries = [np.full(len(each), hin.row(scorer.source_type, each.query_id)) for each in hits]

@@ -305,7 +305,7 @@ _LOOKS = re.compile(
 )
 
 
-_IN_CONFIG = "in graph.toml, which `neupath init` writes for tables in files"
+_IN_CONFIG = "in graph.toml, which `neupath init` writes for tables in files, or beside a data frame"
 
 
 @dataclass(frozen=True)

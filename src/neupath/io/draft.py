@@ -56,9 +56,10 @@ class Draft:
 
     def columns(self) -> dict[str, list[tuple[str, Sequence[str], str]]]:
         """Return the columns of each table: the name, the first values, and what it is read as."""
+        plan = self.plan or self.read()
         tables = self.plan.tables if self.plan else _own_tables(self.source)
         uses: dict[tuple[str, str], list[str]] = {}
-        for label, column, use in _describe_columns(self.plan) if self.plan else ():
+        for label, column, use in _describe_columns(plan):
             uses.setdefault((label, column), []).append(use)
         return {
             table.label: [
@@ -67,6 +68,13 @@ class Draft:
             ]
             for table in tables
         }
+
+    def read(self) -> Plan:
+        """Return what the graph.toml of this draft makes of its source."""
+        with TemporaryDirectory() as folder:
+            config = Path(folder) / GRAPH_TOML
+            config.write_text(self.to_toml(), encoding="utf-8")
+            return cast(Plan, find_tables(self.source, config, None, None))
 
     def questions(self) -> list[Question]:
         """Return what a user may want otherwise."""
@@ -115,10 +123,7 @@ def draft_of(source: str, data: str | Path | None = None) -> Draft:
 
 def check_draft(draft: Draft) -> None:
     """Raise if the graph.toml of a draft does not read its source so; of large files, the first rows are tried."""
-    with TemporaryDirectory() as folder:
-        config = Path(folder) / GRAPH_TOML
-        config.write_text(draft.to_toml(), encoding="utf-8")
-        plan = cast(Plan, find_tables(draft.source, config, None, None))
+    plan = draft.read()
     check_readable(plan)
     if draft.plan is not None and _normalised(config_of(plan, draft.config)) != _normalised(draft.config):
         raise SourceError(f"a graph.toml cannot say these choices for {draft.source}; take the first ones, and edit it")

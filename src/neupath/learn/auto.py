@@ -648,9 +648,7 @@ class _AutoRun:
                 self._try(name, len(self.learners) - number)
             members, reason = self._choose()
         elif not self.labels.scores.any():
-            raise QueryError(
-                f"all {len(self.labels)} labels are 0, and none says what is similar; add pairs that are more similar"
-            )
+            raise QueryError("all labels are 0, and none says what is similar; add pairs that are more similar")
         else:
             first = _FOR_FEW_LABELS if _FOR_FEW_LABELS in self.learners else self.learners[0]
             cause = too_few(self.given) or "all labels are equal"

@@ -148,8 +148,8 @@ class PathBoost(LearnedScorer):
             labels = with_negatives(labels, hin.num_nodes(labels.target_type), self.seed)
         if np.ptp(labels.scores) == 0:
             raise QueryError(
-                f"all {len(labels)} labels are {labels.scores[0]:g}, which leaves nothing to learn; add pairs that are "
-                f"more or less similar"
+                f"all labels are {labels.scores[0]:g}, which leaves nothing to learn; add pairs that are more or less "
+                f"similar"
             )
         _, metapaths = feature_table(hin, labels, node_type=None, max_length=max(2, self.max_length), seed=self.seed)
         is_graded = not bool(np.isin(labels.scores, (0.0, 1.0)).all())

@@ -29,7 +29,7 @@ SKOS = "http://www.w3.org/2004/02/skos/core#"
 RDF_TYPE, SAME_AS, WIKIDATA_TYPE = f"{RDF}type", f"{OWL}sameAs", "http://www.wikidata.org/prop/direct/P31"
 NAME_PROPERTIES = (
     f"{RDFS}label", f"{SKOS}prefLabel", "http://schema.org/name", "https://schema.org/name",
-    "http://xmlns.com/foaf/0.1/name",
+    "http://xmlns.com/foaf/0.1/name", "http://purl.org/dc/terms/title", "http://purl.org/dc/elements/1.1/title",
 )  # fmt: skip
 """The properties that give names, the best first."""
 GENERAL_TYPES = {
