@@ -629,7 +629,12 @@ insert into users values (1, 'Ann'), (2, 'Bob');
 insert into ratings values (1, 10, 4.0), (1, 11, 3.0), (2, 10, 5.0);
 """,
     )
-    return Sample(folder / "frames.db", refused="key")
+    return Sample(
+        folder / "frames.db",
+        nodes={"user": 2, "item": 2},
+        edges={"user -ratings-> item": "1>10 1>11 2>10"},
+        names={"user": {"2": "Bob"}},
+    )
 
 
 @source(needs=["duckdb"])

@@ -14,7 +14,8 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
-from itertools import groupby
+from itertools import groupby, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -101,21 +102,21 @@ class Database:
     schemas: Sequence[str]
     tables: Sequence[DatabaseTable]
     read_parts: Callable[[DatabaseTable, Types], Iterable[pa.Table]]
-    """Read some columns of a table in parts, whose types may differ."""
+    """Read the columns of a table in parts, whose types may differ."""
 
-    def read(self, table: DatabaseTable, columns: Sequence[str], ids: set[str], progress: Progress) -> pa.Table:
-        """Read some columns of a table: integers, floats, truth values, dates, timestamps, and all else as text.
+    def read(self, table: DatabaseTable, ids: Collection[str], progress: Progress) -> pa.Table:
+        """Read a table: integers, floats, truth values, dates, timestamps, and all else as text.
 
-        A decimal becomes a float, which may round it, but one of `ids` an integer or a text with all its digits.
+        A decimal becomes an integer or else a float, which may round it; one of `ids` is never rounded.
         """
-        types = {column: value_type(table.columns[column], column in ids) for column in columns}
-        parts: list[pa.Table] = []
+        types = {column: value_type(declared) for column, declared in table.columns.items()}
+        parts = [pa.table({column: pa.nulls(0) for column in types})]
         done = 0
         for part in self.read_parts(table, types):
             parts.append(part)
             done += len(part)
             progress(f"reading {table.name}", done, None)
-        return pa.table({c: _convert(_join([part[c] for part in parts]), kind) for c, kind in types.items()})
+        return pa.table({c: _convert(_join([p[c] for p in parts]), kind, c in ids) for c, kind in types.items()})
 
 
 def as_spelled(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
@@ -154,16 +155,13 @@ def _file_of(source: str | Path) -> tuple[str | None, Path | None]:
     kind = kind.partition("+")[0].lower()
     if kind not in ("sqlite", "duckdb"):
         return None, None
-    if not name.startswith("/") or name in ("/", "/:memory:") or "?" in name:
-        raise SourceError(
-            f"{source} is no address of a file; write {kind}:///shop.db for a file of this folder, "
-            f"{kind}:////data/shop.db for any other, and no parameters behind a question mark"
-        )
     path = Path(unquote(name[1:]))
-    if not path.is_file():
-        raise SourceError(f"no such file: {path}" if not path.exists() else f"{path} is not a file")
-    actual = database_format(path)
-    if actual != kind:
+    if not name.startswith("/") or not path.is_file():
+        raise SourceError(
+            f"no such file: {source}; write {kind}:///shop.db for a file of this folder, {kind}:////data/shop.db for "
+            f"any other, and no parameters behind a question mark"
+        )
+    if (actual := database_format(path)) != kind:
         raise SourceError(f"{path} is not a {kind} database{f', but a {actual} one' if actual else ''}")
     return kind, path
 
@@ -202,66 +200,68 @@ _MEASURES = re.compile(
 )
 _EXACT, _TIME = pa.decimal128(38), pa.timestamp("us")
 _VALUE_TYPES = (
-    (r"U?(BIG|SMALL|TINY)?INT(EGER)?|(NUMERIC|DECIMAL)\((\d|1[0-8]), ?0\)", pa.int64()),
+    (r"U?(BIG|SMALL|TINY)?INT(EGER)?", pa.int64()),
     (r"(NUM(ERIC|BER)?|DEC(IMAL)?)\b[^[]*|U?HUGEINT", _EXACT),
     (r"(FLOAT|DOUBLE|REAL)\b[^[]*", pa.float64()),
     (r"BOOL(EAN)?", pa.bool_()),
     (r"DATE", pa.date32()),
     (r"(TIMESTAMP|DATETIME)[^[]*", _TIME),
 )
-"""A declared type, and what its values are read as; the first that fits holds. `_EXACT` keeps digits no float has."""
+"""A declared type, and what its values are read as; those of `_EXACT` come as text, with digits that no float has."""
 
 
-def value_type(declared: str, is_id: bool) -> pa.DataType | None:
+def value_type(declared: str) -> pa.DataType | None:
     """Return what the values of a declared type are read as, or None for text; SQLite may hold others.
 
-    >>> [str(value_type("NUMERIC(20, 2)", is_id)) for is_id in (False, True)], value_type("INTEGER[]", False)
-    (['double', 'decimal128(38, 0)'], None)
+    >>> [str(value_type(declared)) for declared in ("BIGINT", "NUMERIC(20, 2)", "INTEGER[]")]
+    ['int64', 'decimal128(38, 0)', 'None']
     """
-    found = next((kind for pattern, kind in _VALUE_TYPES if re.fullmatch(pattern, declared.upper())), None)
-    return pa.float64() if found == _EXACT and not is_id else found
+    return next((kind for pattern, kind in _VALUE_TYPES if re.fullmatch(pattern, declared.upper())), None)
 
 
-def _convert(column: pa.ChunkedArray, kind: pa.DataType | None) -> pa.ChunkedArray:
+def _convert(column: pa.ChunkedArray, kind: pa.DataType | None, is_id: bool) -> pa.ChunkedArray:
     """Return values as what they are declared, where they came as integers, as text, or in a time zone."""
+    if pa.types.is_null(column.type):
+        return column.cast(pa.string() if kind in (None, _EXACT) else kind)
     if kind == pa.bool_() and pa.types.is_integer(column.type):
-        is_truth = pc.all(pc.is_in(column.drop_null(), pa.array([0, 1])), min_count=0).as_py()
+        is_truth = pc.all(pc.is_in(column, pa.array([0, 1, None])), min_count=0).as_py()
         return column.cast(kind) if is_truth else column
     if pa.types.is_timestamp(column.type):
         return column.cast(_TIME)
-    if not pa.types.is_string(column.type) or kind not in (_EXACT, pa.date32(), _TIME):
-        return column
-    if kind == _EXACT:  # decimals that are equal give the same text
-        whole = pc.replace_substring_regex(column, r"^(-?\d+)\.0*$", r"\1")
-        column, kind = pc.replace_substring_regex(whole, r"^(-?\d+\.\d*[1-9])0+$", r"\1"), pa.int64()
-    with suppress(pa.ArrowInvalid):  # such as a fraction, infinity, or more digits than an integer has
-        return column.cast(kind)
+    if pa.types.is_string(column.type) and kind == _EXACT:
+        return _convert_decimals(column, is_id)
+    if pa.types.is_string(column.type) and kind in (pa.date32(), _TIME):
+        with suppress(pa.ArrowInvalid):  # such as infinity
+            return column.cast(kind)
     return column
 
 
+def _convert_decimals(texts: pa.ChunkedArray, is_id: bool) -> pa.ChunkedArray:
+    """Return decimals as integers, or else ids as texts, which are the same for equal ones, and others as floats."""
+    plain = pc.replace_substring_regex(texts, r"^(-?\d+(\.\d*[1-9])?)\.?0*$", r"\1")
+    for kind in (pa.int64(), pa.string() if is_id else pa.float64()):
+        with suppress(pa.ArrowInvalid):  # such as a fraction, or more digits than an integer has
+            return plain.cast(kind)
+    return plain
+
+
 def _join(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Join the parts of a column, whose types may differ."""
-    types = {part.type for part in parts if not pa.types.is_null(part.type)} or {pa.string()}
-    if len(types) == 1 or types == {pa.int64(), pa.float64()}:
-        kind = types.pop() if len(types) == 1 else pa.float64()
-        with suppress(pa.ArrowInvalid):  # integers that no float can hold
-            return pa.chunked_array([chunk for part in parts for chunk in part.cast(kind).chunks], kind)
+    """Join the parts of a column; those of several types become text, integers beside fractions floats."""
+    with suppress(pa.ArrowInvalid, pa.ArrowTypeError):  # such as integers that no float can hold
+        return pa.concat_tables([pa.table([p], ["x"]) for p in parts], promote_options="permissive")["x"]
     return pa.chunked_array([pa.array(map(_text, part.to_pylist()), pa.string()) for part in parts])
 
 
-def _to_tables(batches: Iterable[Sequence[Sequence[object]]], types: Types) -> Iterator[pa.Table]:
+def _to_tables(batches: Iterable[Sequence[Sequence[object]]], columns: Collection[str]) -> Iterator[pa.Table]:
     """Return batches of rows of Python values as tables."""
     for rows in batches:
-        columns = zip(types.items(), zip(*rows, strict=True), strict=True)
-        yield pa.table({name: _to_array(values, kind) for (name, kind), values in columns})
+        yield pa.table(dict(zip(columns, map(_to_array, zip(*rows, strict=True)), strict=True)))
 
 
-def _to_array(values: Sequence[Any], kind: pa.DataType | None) -> pa.Array:
-    """Return Python values as numbers, truth values or times, or else, as where they are of several types, as text."""
+def _to_array(values: Sequence[Any]) -> pa.Array:
+    """Return Python values as numbers, truth values or times; decimals, and values of several types, as text."""
     with suppress(pa.ArrowException, OverflowError, TypeError):
         array = pa.array(values)
-        if pa.types.is_decimal(array.type) and kind != _EXACT:
-            return array.cast(kind) if kind == pa.int64() else pa.array([v if v is None else float(v) for v in values])
         if pa.types.is_primitive(array.type) or pa.types.is_string(array.type) or pa.types.is_null(array.type):
             return array
     return pa.array(map(_text, values), pa.string())
@@ -275,15 +275,19 @@ def _text(value: object) -> str | None:
     return value.hex() if isinstance(value, bytes | memoryview) else str(value)
 
 
-def _expression(column: str, declared: str, kind: pa.DataType | None) -> str:
-    """Return how a statement of DuckDB or PostgreSQL selects a column of a declared type, so that Arrow reads it."""
-    if declared in ("BLOB", "BYTEA"):
-        return f"lower(hex({column}))" if declared == "BLOB" else f"encode({column}, 'hex')"
-    if kind == _TIME:
-        return f"{column} AT TIME ZONE 'UTC'" if declared.endswith("WITH TIME ZONE") else f"{column}::timestamp"
-    if re.match("DECIMAL|U?HUGEINT", declared):  # DuckDB's, which Arrow holds as decimals
-        return f"{column}::{'bigint' if kind == pa.int64() else 'text' if kind == _EXACT else 'double'}"
-    return f"{column}::text" if kind is None else column
+def _select(table: DatabaseTable, types: Types, place: str) -> str:
+    """Return the statement of DuckDB or PostgreSQL that reads columns so that Arrow understands them."""
+    columns = []
+    for name, kind in types.items():
+        column, declared = _quoted(name), table.columns[name].upper()
+        if declared in ("BLOB", "BYTEA"):
+            column = f"lower(hex({column}))" if declared == "BLOB" else f"encode({column}, 'hex')"
+        elif kind == _TIME:
+            column += " AT TIME ZONE 'UTC'" if declared.endswith("WITH TIME ZONE") else "::timestamp"
+        elif kind in (None, _EXACT):
+            column += "::text"
+        columns.append(f"{column} AS {_quoted(name)}")
+    return f"SELECT {', '.join(columns)} FROM {place}"
 
 
 def _quoted(*names: str) -> str:
@@ -323,37 +327,39 @@ def _connect_sqlite(path: Path) -> Any:
     """Open a file read-only; one with a write-ahead log in a folder that cannot be written needs `immutable`."""
     import sqlite3
 
-    address = f"file:{quote(str(path.resolve()))}?mode=ro"
-    connection = sqlite3.connect(address, uri=True, isolation_level=None)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-    except sqlite3.OperationalError:
-        connection.close()
-        log = path.resolve().with_name(f"{path.resolve().name}-wal")
-        if log.exists() and log.stat().st_size:
-            raise
-        connection = sqlite3.connect(f"{address}&immutable=1", uri=True, isolation_level=None)
+    file = path.resolve()
+    log = file.with_name(f"{file.name}-wal")
+    for options in ("mode=ro", "mode=ro&immutable=1"):
+        connection = sqlite3.connect(f"file:{quote(str(file))}?{options}", uri=True, isolation_level=None)
+        try:
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        except sqlite3.OperationalError:
+            connection.close()
+            if "immutable" in options or (log.exists() and log.stat().st_size):
+                raise
+        else:
+            break
     return connection
 
 
 def _sqlite_tables(connection: Any) -> Iterator[DatabaseTable]:
     query = "SELECT name, type, sql FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite!_%'"
     listing = connection.execute(f"{query} ESCAPE '!'").fetchall()
+    # the tables of a full-text or spatial index hold its own data
     indexes = [name for name, _, sql in listing if re.match(r"\s*create\s+virtual", sql or "", re.IGNORECASE)]
     for name, kind, _ in listing:
-        # the tables of a full-text or spatial index hold its own data
-        if name in indexes or any(name.startswith(f"{index}_") for index in indexes):
+        if name in indexes or name.startswith(tuple(f"{index}_" for index in indexes)):
             continue
         columns = connection.execute(f"PRAGMA table_xinfo({_quoted(name)})").fetchall()
         kinds = {column: declared for _, column, declared, *_, hidden in columns if hidden not in (1, 2)}
-        computed = [column for _, column, *_, hidden in columns if hidden == 2]  # virtual generated ones
-        key = [column for _, column, *_, place, _ in sorted(columns, key=lambda row: row[5]) if place]
+        computed = tuple(column for _, column, *_, hidden in columns if hidden == 2)  # virtual generated ones
+        key = tuple(column for _, column, *_, place, _ in sorted(columns, key=lambda row: row[5]) if place)
+        parts = sorted(connection.execute(f"PRAGMA foreign_key_list({_quoted(name)})").fetchall())
         foreign = []
-        parts = connection.execute(f"PRAGMA foreign_key_list({_quoted(name)})").fetchall()
-        for _, group in groupby(sorted(parts, key=lambda part: part[:2]), key=lambda part: part[0]):
+        for _, group in groupby(parts, key=itemgetter(0)):
             _, _, (table, *_), own, referred, *_ = zip(*group, strict=True)
             foreign.append(ForeignKey(own, table, () if None in referred else referred))
-        yield DatabaseTable(name, kinds, tuple(key), tuple(foreign), kind == "view", tuple(computed))
+        yield DatabaseTable(name, kinds, key, tuple(foreign), kind == "view", computed)
 
 
 # ---- DuckDB --------------------------------------------------------------------------------------
@@ -362,11 +368,7 @@ def _open_duckdb(path: Path, schema: str | None) -> Iterator[Database]:
     place = schema or "main"
 
     def read(table: DatabaseTable, types: Types) -> Iterator[pa.Table]:
-        chosen = [
-            f"{_expression(_quoted(column), table.columns[column].upper(), kind)} AS {_quoted(column)}"
-            for column, kind in types.items()
-        ]
-        yield _query_duckdb(connection, f"SELECT {', '.join(chosen)} FROM {_quoted(place, table.name)}")
+        yield _query_duckdb(connection, _select(table, types, _quoted(place, table.name)))
 
     with closing(open_duckdb(path)) as connection:
         connection.execute("BEGIN TRANSACTION READ ONLY")
@@ -381,24 +383,24 @@ def _duckdb_tables(connection: Any, schema: str) -> Iterator[DatabaseTable]:
         rows: list[tuple[Any, ...]] = connection.execute(f"{query} ORDER BY {order}", [schema]).fetchall()
         return rows
 
-    columns: dict[str, dict[str, str]] = {}
-    computed: dict[str, list[str]] = {}
     statements = dict(catalog("tables", "table_name, sql", "table_name"))
-    for table, column, kind in catalog("columns", "table_name, column_name, data_type", "column_index"):
-        # the catalogue says which columns are generated from version 2.0 on, and the statement in any
-        written = rf"[(,] ?({re.escape(_quoted(column))}|{re.escape(column)}) {re.escape(kind)} GENERATED ALWAYS AS"
-        if re.search(written, statements.get(table, "")):
-            computed.setdefault(table, []).append(column)
-        else:
-            columns.setdefault(table, {})[column] = kind
     what = "table_name, constraint_type, constraint_column_names, referenced_table, referenced_column_names"
     constraints = catalog("constraints", what, "constraint_index")
-    views = {name for (name,) in catalog("views", "view_name", "view_name")}
-    for name, kinds in columns.items():
+    columns = catalog("columns", "table_name, column_name, data_type", "table_name, column_index")
+    for name, group in groupby(columns, key=itemgetter(0)):
+        kinds = {column: kind for _, column, kind in group}
+        computed = [c for c, kind in kinds.items() if _is_generated(c, kind, statements.get(name, ""))]
         own = [row[1:] for row in constraints if row[0] == name]
         key = next((tuple(names) for kind, names, *_ in own if kind == "PRIMARY KEY"), ())
         foreign = [ForeignKey(tuple(r[1]), r[2], tuple(r[3])) for r in own if r[0] == "FOREIGN KEY" and r[2]]
-        yield DatabaseTable(name, kinds, key, tuple(foreign), name in views, tuple(computed.get(name, ())))
+        stored = {column: kind for column, kind in kinds.items() if column not in computed}
+        yield DatabaseTable(name, stored, key, tuple(foreign), name not in statements, tuple(computed))
+
+
+def _is_generated(column: str, kind: str, statement: str) -> bool:
+    """Whether a column is generated, by the statement that makes its table: the catalogue says so from version 2 on."""
+    written = rf"[(,] ?({re.escape(_quoted(column))}|{re.escape(column)}) {re.escape(kind)} GENERATED ALWAYS AS"
+    return re.search(written, statement) is not None
 
 
 def _query_duckdb(connection: Any, statement: str) -> pa.Table:
@@ -502,12 +504,11 @@ def _fetch_rows(connection: Any, schema: str, table: DatabaseTable, types: Types
     return _to_tables(streamed.execute(sa.select(*source.columns)).partitions(), types)
 
 
-# ---- PostgreSQL's rows as CSV by COPY, which Arrow parses much faster than Python takes tuples -----
+# ---- PostgreSQL's rows as CSV by COPY, which Arrow parses four times as fast as Python takes tuples ---
 _POSTGRESQL_SETTINGS = (
     "datestyle = 'ISO'", "client_encoding = 'UTF8'", "extra_float_digits = 1", "timezone = 'UTC'",
     "synchronize_seqscans = off",  # a large table that others read, too, comes in the same order
 )  # fmt: skip
-_BLOCK_BYTES = 1 << 20
 
 
 def _can_copy(dialect: Any) -> bool:
@@ -519,14 +520,16 @@ def _with_copy(database: Database, connection: Any) -> Database:
     for setting in _POSTGRESQL_SETTINGS:
         connection.exec_driver_sql(f"SET LOCAL {setting}")
     query = (
-        "SELECT c.relname, c.relkind, c.relispartition FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n "
-        "ON n.oid = c.relnamespace WHERE n.nspname = %(schema)s"
+        "SELECT relname, relkind, relispartition FROM pg_catalog.pg_class WHERE relnamespace = "
+        "(SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = %(schema)s)"
     )
     rows = connection.exec_driver_sql(query, {"schema": database.schema}).fetchall()
     partitions = {name for name, _, is_partition in rows if is_partition}
-    whole = [table for table in database.tables if table.name not in partitions]
-    keys = [tuple(fk for fk in table.foreign_keys if fk.table not in partitions) for table in whole]
-    tables = [replace(table, foreign_keys=own) for table, own in zip(whole, keys, strict=True)]
+    tables = [
+        replace(table, foreign_keys=tuple(fk for fk in table.foreign_keys if fk.table not in partitions))
+        for table in database.tables
+        if table.name not in partitions
+    ]
     plain = {name for name, kind, _ in rows if kind == "r"}
     return replace(database, tables=tables, read_parts=partial(_copy_rows, connection, database.schema, plain))
 
@@ -535,9 +538,6 @@ def _copy_rows(
     connection: Any, schema: str, plain: Collection[str], table: DatabaseTable, types: Types
 ) -> Iterator[pa.Table]:
     parsed = {c: kind if kind in (pa.int64(), pa.float64(), pa.bool_()) else pa.string() for c, kind in types.items()}
-    chosen = [_expression(_quoted(c), table.columns[c].upper(), kind) for c, kind in types.items()]
-    # without ONLY the rows of tables that inherit from this one would come, too
-    place = f"{'ONLY ' if table.name in plain else ''}{_quoted(schema, table.name)}"
     options = {
         "read_options": pa.csv.ReadOptions(column_names=list(parsed)),
         "parse_options": pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
@@ -546,24 +546,10 @@ def _copy_rows(
             quoted_strings_can_be_null=False,
         ),
     }  # fmt: skip
-    yield pa.schema(list(parsed.items())).empty_table()
-    with connection.connection.dbapi_connection.cursor() as cursor:
-        statement = f"COPY (SELECT {', '.join(chosen)} FROM {place}) TO STDOUT (FORMAT csv, ENCODING 'UTF8')"
-        with cursor.copy(statement) as copy:
-            for block in _blocks(copy):
-                yield pa.csv.read_csv(pa.BufferReader(block), **options)
-
-
-def _blocks(copy: Iterable[bytes]) -> Iterator[bytearray]:
-    """Collect the rows that COPY sends, one at a time, into blocks of whole rows.
-
-    They are copied at once, because psycopg gives views of its buffers, and many of these at a time are slow.
-    """
-    block = bytearray()
-    for row in copy:
-        block += row
-        if len(block) >= _BLOCK_BYTES:
-            yield block
-            block = bytearray()
-    if block:
-        yield block
+    # without ONLY the rows of tables that inherit from this one would come, too
+    rows = _select(table, types, f"{'ONLY ' if table.name in plain else ''}{_quoted(schema, table.name)}")
+    statement = f"COPY ({rows}) TO STDOUT (FORMAT csv, ENCODING 'UTF8')"
+    with connection.connection.dbapi_connection.cursor() as cursor, cursor.copy(statement) as copy:
+        # psycopg gives views of its buffers, and many of these at a time are slow: each is copied at once
+        while block := b"".join(map(bytes, islice(copy, _BATCH_ROWS))):
+            yield pa.csv.read_csv(pa.BufferReader(block), **options)

@@ -1,14 +1,13 @@
-"""Read the tables of a database as a Plan: tables with a key are node types, and foreign keys are relations.
+"""Read a database as a Plan: tables with a key are node types, and foreign keys are relations.
 
-`database_drivers` opens databases and reads their rows, all in one read-only transaction, so that they fit together.
-This module says what the tables are, and resolves what only databases have: keys of several columns, foreign keys that
-refer to another column than the key, and rows with keys instead of line numbers.
+Keys may have several columns, and foreign keys may refer to another unique column than the key; rows have keys instead
+of line numbers. A database without a foreign key, declared or by the names of columns, is recognised as files are.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
 
@@ -20,26 +19,17 @@ from neupath._runtime.progress import Progress
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import Duplicates
 from neupath.graph.metapath import Relation
-from neupath.graph.notations import quoted, toml_key
+from neupath.graph.notations import toml_key
 from neupath.io.columns import checked_kind, choose_columns
-from neupath.io.detect import options_of
+from neupath.io.detect import options_of, recognise
 from neupath.io.formats.database_drivers import Database, DatabaseTable, ForeignKey, as_spelled, open_database
-from neupath.io.graph_toml import Config, NodesConfig
+from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig
 from neupath.io.ids import clean_ids, unknown_end
-from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, existing
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, Tables, existing
 from neupath.io.tables import ArrowTable
-from neupath.io.words import (
-    are_alike,
-    entity,
-    is_own_role,
-    singular,
-    singulars,
-    split_words,
-    usual_name,
-)
+from neupath.io.words import are_alike, entity, is_key, is_own_role, singular, singulars, split_words, usual_name
 
 
-# ---- Reading a database --------------------------------------------------------------------------
 @dataclass(frozen=True)
 class TableChoice:
     """The tables of a database to read: of one schema, by default its own, and by name, by default all."""
@@ -50,10 +40,8 @@ class TableChoice:
 
     @property
     def names(self) -> list[str] | None:
-        if self.tables is None:
-            return None
         names = self.tables.split(",") if isinstance(self.tables, str) else self.tables
-        return [name.strip() for name in names]
+        return None if names is None else [name.strip() for name in names]
 
 
 def read_database(
@@ -81,53 +69,52 @@ def read_database(
     """
     with open_database(source, choice.schema) as database:
         tables, notes = _choose_tables(database, choice.names, settings)
-        layout = Layout(tables, settings)
-        if not layout.edges:
-            raise _no_relation(database.title, tables)
-        options = replace(options_of(settings, duplicates), notes=[*notes, *layout.notes])
-        rows = {}
-        for table in tables:
-            ids, others = layout.columns(table)
-            columns = [column for column in table.columns if column in ids | others]
-            if columns:
-                rows[table.name] = _with_clean_ids(database.read(table, columns, ids, progress), ids, options)
-    return _make_plan(layout, rows, database.title, options)
+        options = replace(options_of(settings, duplicates), notes=notes)
+        keys = _Keys(tables, settings, options, database.title) if any(t.foreign_keys for t in tables) else None
+        read = tables if keys is None else keys.tables
+        rows = {table.name: database.read(table, _id_columns(table, tables, settings), progress) for table in read}
+    if keys is not None:
+        return keys.make_plan(rows)
+    unkeyed = [DatabaseRows(rows[table.name], table.name, database.title, table.key) for table in tables]
+    find = {table.name: table for table in unkeyed}.__getitem__
+    return recognise(Tables(unkeyed, find, database.title), settings, options, duplicates)
 
 
 def _choose_tables(
     database: Database, names: list[str] | None, settings: Config
 ) -> tuple[list[DatabaseTable], list[str]]:
     """Return the tables to read, the named ones or else all but views, and notes on what is left out."""
-    by_name = {table.name: table for table in sorted(database.tables, key=lambda table: table.name)}
-    tables = [_with_spelled_keys(table, by_name) for table in by_name.values()]
+    tables = {table.name: table for table in sorted(database.tables, key=lambda table: table.name)}
     if not tables:
         others = [name for name in database.schemas if name not in (database.schema, "information_schema")]
         hint = f" in this schema; choose one of {listed(others)} with ‹schema›" if others else ""
         raise SourceError(f"{database.title} has no tables{hint}")
-    notes = []
+    wanted, notes = as_spelled(names or (), tables), []
+    for name in (*wanted, *settings.files):
+        if name not in tables:
+            raise SourceError(
+                f"{database.title} has no table {name!r}{'' if name in wanted else ', which graph.toml names'} (it has "
+                f"{listed(tables)}){did_you_mean(name, tables)}",
+                parameter="tables",
+                allowed=tables,
+            )
     if names is None:
-        kept = [table for table in tables if table.name not in settings.ignore]
-        views = [table.name for table in kept if table.is_view and table.name not in settings.files]
+        views = [t.name for t in tables.values() if t.is_view and t.name not in (*settings.files, *settings.ignore)]
         notes += _note(views, "view", "a view has no keys; name it in `tables` to read it by its column names")
-        chosen = [table for table in kept if table.name not in views]
-    else:
-        wanted = as_spelled(names, by_name)
-        for name in wanted:
-            if name not in by_name:
-                raise SourceError(
-                    f"{database.title} has no table {name!r} (it has {listed(by_name)}){did_you_mean(name, by_name)}",
-                    parameter="tables",
-                    allowed=by_name,
-                )
-        chosen = [table for table in tables if table.name in wanted]
+        wanted = tuple(name for name in tables if name not in (*views, *settings.ignore))
+    chosen, more = _with_named_keys([_with_keys(tables[name], tables) for name in tables if name in wanted])
+    notes += more
     why = "such values are computed as they are read; keep them in a plain column, or a STORED one of SQLite"
     for table in chosen:
         notes += _note(table.computed, "generated column", why, f" of the table {table.name}")
     return chosen, notes
 
 
-def _with_spelled_keys(table: DatabaseTable, tables: Mapping[str, DatabaseTable]) -> DatabaseTable:
-    """Return a table with its foreign keys in order, spelled as the tables are: in SQLite case makes no difference."""
+def _with_keys(table: DatabaseTable, tables: Mapping[str, DatabaseTable]) -> DatabaseTable:
+    """Return a table with its foreign keys in order, spelled as the tables are: in SQLite case makes no difference.
+
+    The key of a table that declares none is what a foreign key refers to.
+    """
     keys = []
     for fk in table.foreign_keys:
         (name,) = as_spelled([fk.table], tables)
@@ -135,8 +122,44 @@ def _with_spelled_keys(table: DatabaseTable, tables: Mapping[str, DatabaseTable]
         referred = as_spelled(fk.referred or other.key, other.columns) if other else fk.referred
         keys.append(ForeignKey(as_spelled(fk.columns, table.columns), name, referred))
     places = {column: place for place, column in enumerate(table.columns)}
-    keys = [fk for fk in dict.fromkeys(keys) if places.keys() >= {*fk.columns}]
-    return replace(table, foreign_keys=tuple(sorted(keys, key=lambda fk: places[fk.columns[0]])))
+    keys = sorted({fk for fk in keys if places.keys() >= {*fk.columns}}, key=lambda fk: [places[c] for c in fk.columns])
+    referring = (fk.referred for other in tables.values() for fk in other.foreign_keys if fk.table == table.name)
+    return replace(table, foreign_keys=tuple(keys), key=table.key or next(filter(None, referring), ()))
+
+
+def _with_named_keys(tables: Sequence[DatabaseTable]) -> tuple[list[DatabaseTable], list[str]]:
+    """Add the keys that the names of columns show: of views, and of all tables if no foreign key is declared."""
+    is_declared = any(table.foreign_keys for table in tables)
+    unknown = [table.name for table in tables if table.is_view or not is_declared]
+    keyed = [replace(t, key=_named_key(t)) if t.name in unknown and not t.key else t for t in tables]
+    named = {name: _named_foreign_keys(table, keyed) for table in keyed if (name := table.name) in unknown}
+    if not any(named.get(table.name) and (table.key or len(named[table.name]) == 2) for table in keyed):
+        return list(tables), []
+    joined = (f"{name}.{fk.columns[0]} -> {fk.table}.{fk.referred[0]}" for name, keys in named.items() for fk in keys)
+    note = f"these foreign keys are not declared, but found by their names: {listed(joined, 20)}"
+    return [replace(table, foreign_keys=named.get(table.name, table.foreign_keys)) for table in keyed], [note]
+
+
+def _named_key(table: DatabaseTable) -> tuple[str, ...]:
+    """Return the column that is called id, or after the table, as movie_id in movies."""
+    columns = [column for column in table.columns if column.lower() == "id"]
+    columns += [c for c in table.columns if (word := entity(c)) and word != c and _is_singular(word, table.name)]
+    return tuple(columns[:1])
+
+
+def _named_foreign_keys(table: DatabaseTable, tables: Sequence[DatabaseTable]) -> tuple[ForeignKey, ...]:
+    """Return the columns that are named after a table's key, as venue_id or first_venue_id after that of venues."""
+    keyed = [other for other in tables if len(other.key) == 1]
+    keys = []
+    for column in table.columns:
+        words = split_words(entity(column) or "")
+        ends = ["_".join(words[start:]) for start in range(len(words))] if entity(column) != column else []
+        others = [other for end in ends for other in keyed if _is_singular(end, other.name)]
+        if ends and is_own_role(ends[0]) and table in keyed:
+            others = [table]
+        if others and (column,) != table.key:
+            keys.append(ForeignKey((column,), others[0].name, others[0].key))
+    return tuple(keys)
 
 
 def _note(names: Sequence[str], what: str, why: str, of: str = "") -> list[str]:
@@ -145,160 +168,133 @@ def _note(names: Sequence[str], what: str, why: str, of: str = "") -> list[str]:
     return [f"the {what}{'s' * (len(names) > 1)} {listed(names)}{of} {'were' if names[1:] else 'was'} left out: {why}"]
 
 
-def _no_relation(title: str, tables: Sequence[DatabaseTable]) -> SourceError:
-    names = {table.name for table in tables}
-    missing = {fk.table: table.name for table in tables for fk in table.foreign_keys if fk.table not in names}
-    if missing:
-        return SourceError(
-            f"no two tables that are read are joined: {listed(sorted({*missing.values()}))} of {title} refer to "
-            f"{listed(sorted(missing))}; read these as well (‹tables›, ‹schema›)"
-        )
-    seen = listed((f"{table.name} ({listed(table.columns, 4)})" for table in tables), 4)
-    return SourceError(
-        f"no foreign key joins two tables of {title}, and no names of columns show one, as venue_id and a table venues "
-        f"with a key do: {seen}; declare the foreign keys, or give a graph.toml (‹config›) such as "
-        f"{_suggested_toml(tables)}"
-    )
+def _id_columns(table: DatabaseTable, tables: Sequence[DatabaseTable], settings: Config) -> set[str]:
+    """Return the columns of a table that hold ids, as keys, graph.toml or their names say."""
+    own = [table.key, *(fk.columns for fk in table.foreign_keys), filter(is_key, table.columns)]
+    referred = [fk.referred for other in tables for fk in other.foreign_keys if fk.table == table.name]
+    edges = [edges.columns or () for edges in settings.edges if edges.file == table.name]
+    nodes = [nodes.id for nodes in settings.nodes.values() if nodes.file == table.name and nodes.id]
+    return {*chain(*own, *referred, *edges), *nodes}
 
 
-def _suggested_toml(tables: Sequence[DatabaseTable]) -> str:
-    """Return a line of graph.toml that reads two columns of a table as edges, those called ids where there are two."""
+# ---- Tables with keys ----------------------------------------------------------------------------
+class DatabaseRows(ArrowTable):
+    """Rows of a table of a database. Errors name them by the values of their keys: they have no line numbers."""
 
-    def is_id(column: str) -> bool:
-        return entity(column) not in (None, column)
+    def __init__(self, rows: pa.Table, name: str, database: str, key: Collection[str]) -> None:
+        super().__init__(rows, name, f"{database}, table {name}")
+        self._key = dict.fromkeys(key or rows.column_names[:4])
 
-    table = max(tables, key=lambda each: (sum(map(is_id, each.columns)) >= 2, len(each.columns) >= 2))
-    columns = (sorted(table.columns, key=is_id, reverse=True) * 2)[:2]
-    source, target = (singular(entity(column) or table.name) for column in columns)
-    text = {"name": table.name, "file": table.name, "source": source, "target": target}
-    pairs = ", ".join(f"{key} = {quoted(value)}" for key, value in text.items())
-    return f"edges = [{{{pairs}, columns = [{', '.join(map(quoted, columns))}]}}]"
-
-
-# ---- What the tables are -------------------------------------------------------------------------
-@dataclass(frozen=True)
-class NodeRole:
-    """A table in the role of the nodes of one type; `key` are the columns of their ids."""
-
-    node_type: str
-    table: str
-    key: tuple[str, ...]
-    name: str | None
-    attributes: Sequence[str]
-    kinds: Mapping[str, str]
-    """An attribute -> what graph.toml says that it is: text, time, …"""
+    def place(self, row: int) -> str:
+        values = ", ".join(f"{column} {self._table[column][row].as_py()!r}" for column in self._key)
+        return f"{self.title}, the row with {values}"
 
 
-@dataclass(frozen=True)
-class EdgeRole:
-    """A table in the role of the edges of one relation; each end is a foreign key, or the key of the table itself."""
-
-    relation: Relation
-    table: str
-    ends: tuple[ForeignKey, ForeignKey]
-    weight: str | None = None
-    attributes: Sequence[str] = ()
-    kinds: Mapping[str, str] = field(default_factory=dict)
+_ID, _SOURCE, _TARGET, _WEIGHT = "<id>", "<source>", "<target>", "<weight>"
+"""Columns that are added to the rows of a table: the ids that its own columns make up, and a copy of the weights."""
 
 
-class Layout:
-    """Which tables are node types and which are relations.
+class _Keys:
+    """What tables are by their keys, or by a graph.toml that decides otherwise.
 
     A table with a key is a node type, and each of its foreign keys a relation. A table is a relation between two
     others (`_is_link`) if it has two foreign keys and nothing else that makes it a thing of its own.
-
-    Parameters
-    ----------
-    tables
-        The tables to read.
-    settings
-        A graph.toml, which decides otherwise.
-
     """
 
-    def __init__(self, tables: Sequence[DatabaseTable], settings: Config) -> None:
-        known, notes = _with_keys(tables)
-        self._tables = {table.name: table for table in known}
-        self._settings = settings
-        self._types = _type_names(known, settings)
-        self.nodes: list[NodeRole] = []
-        self.edges: list[EdgeRole] = []
-        self._notes: list[str] = []
-        for name in settings.files:
-            if name not in self._tables:
-                raise SourceError(
-                    f"graph.toml names the table {name!r}, but the database has {listed(self._tables)}"
-                    f"{did_you_mean(name, self._tables)}"
-                )
+    def __init__(self, tables: Sequence[DatabaseTable], settings: Config, options: ReadOptions, title: str) -> None:
+        self._settings, self._options, self._title = settings, options, title
+        self._notes = list(options.notes)
+        self._all = {table.name: table for table in tables}
+        self._types = _type_names(tables, settings)
+        self._ends = {table.name: self._find_ends(table) for table in tables}
         self._named_nodes = {entry.file for entry in settings.nodes.values()}
-        named_edges = {entry.file for entry in settings.edges}
-        left_out = []
-        for table in known:
-            if table.name in self._named_nodes:
-                self._add_nodes(table)
-            elif table.name in named_edges:
-                continue
-            elif _is_link(table, known):
-                self._add_link(table)
-            elif table.key:
-                self._add_nodes(table)
-            else:
-                left_out.append(table.name)
-        self._add_named_edges()
+        named = {*settings.files}
+        self._links = {t.name: _without_own_key(t) for t in tables if t.name not in named and _is_link(t, tables)}
+        others = [table for table in tables if table.name not in named and table.name not in self._links]
+        self._node_tables = [t for t in tables if t.name in self._named_nodes or (t in others and t.key)]
         why = "without a primary key it needs two foreign keys; name two columns in graph.toml under [[edges]]"
-        self.notes = [*notes, *_note(left_out, "table", why), *self._notes]
+        self._notes += _note([table.name for table in others if not table.key], "table", why)
+        read = [t for t in tables if t.name in named or t.name in self._links or t in self._node_tables]
+        self.tables = [self._links.get(table.name, table) for table in read]
+        """Those to read."""
+        if not any(self._ends[table.name] for table in self.tables) and not settings.edges:
+            missing = {fk.table for table in tables for fk in table.foreign_keys}
+            referring = sorted(table.name for table in tables if table.foreign_keys)
+            raise SourceError(
+                f"no two tables that are read are joined: {listed(referring)} of {title} refer to "
+                f"{listed(sorted(missing))}; read these as well (‹tables›, ‹schema›)"
+            )
+        self._keys: dict[str, tuple[str, ...]] = {}
+        self._nodes: list[NodePlan] = []
+        self._edges: list[EdgePlan] = []
+        self._names: dict[Relation, None] = {}
 
-    def columns(self, table: DatabaseTable) -> tuple[set[str], set[str]]:
-        """Return the columns of a table to read: those that hold ids of nodes, its own or those of others, and more."""
-        ids: set[str] = set()
-        others: set[str | None] = {None}
-        for node in self.nodes:
-            if node.table == table.name:
-                ids.update(node.key)
-                others.update([node.name, *node.attributes])
-        for edge in self.edges:
-            if edge.table == table.name:
-                ids.update(*(end.columns for end in edge.ends))
-                others.update([edge.weight, *edge.attributes])
-            ids.update(*(end.referred for end in edge.ends if end.table == table.name))
-        return ids, {column for column in others if column is not None}
+    def _find_ends(self, table: DatabaseTable) -> list[ForeignKey]:
+        """Return the foreign keys of a table that refer to nodes; note the others."""
+        ends = []
+        for fk in table.foreign_keys:
+            target = self._all.get(fk.table)
+            if target is not None and fk.referred and {*fk.referred} <= {*target.columns}:
+                ends.append(fk)
+            else:
+                reason = f"is no relation: {fk.table} is not read as nodes"
+                self._notes.append(f"{table.name}.{'+'.join(fk.columns)} {reason}")
+        return ends
+
+    def make_plan(self, rows: Mapping[str, pa.Table]) -> Plan:
+        """Return the plan of the rows of the tables to read."""
+        self._rows = dict(rows)
+        for table in self._node_tables:
+            self._add_nodes(table)
+        for table in self.tables:
+            if table.name in self._links:
+                self._add_link(table)
+            elif table in self._node_tables:
+                self._add_foreign_keys(table)
+        for entry in self._settings.edges:
+            self._add_named_edges(self._all[entry.file], entry)
+        self._options.check_names([relation.name for relation in self._names])
+        return Plan(self._nodes, self._edges, replace(self._options, notes=list(dict.fromkeys(self._notes))))
 
     def _add_nodes(self, table: DatabaseTable) -> None:
-        """Add the node type of a table, and a relation for each of its foreign keys."""
+        """Add the nodes of a table in order of their ids, since the rows of a database have no order."""
         node_type = self._types[table.name]
         entry = self._settings.nodes.get(node_type) or NodesConfig(table.name)
         key = (_column(table, entry.id),) if entry.id else table.key
         if not key:
             raise SourceError(f'the table {table.name} has no primary key; name its ids in graph.toml as id = "…"')
-        others = [column for column in table.columns if column not in key]
-        for fk in table.foreign_keys:
-            end = self._end(table, fk)
-            if end is not None:
-                others = [column for column in others if column not in end.columns]
-                relation = self._relation(node_type, self._foreign_key_name(node_type, fk), self._types[end.table])
-                self.edges.append(EdgeRole(relation, table.name, (ForeignKey(key, table.name, key), end)))
+        used = {*key, *chain(*(end.columns for end in self._ends[table.name]))}
+        others = [column for column in table.columns if column not in used]
         name = usual_name([column for column in others if not table.is_measure(column)], node_type)
         if entry.name is not None:
             name = _column(table, entry.name) if entry.name else None
         attributes = [column for column in others if column != name]
         if entry.attributes is not None:
             attributes = [_column(table, column) for column in entry.attributes]
-        words = entry.attribute_types.items()
-        kinds = {_column(table, column): checked_kind(column, word) for column, word in words}
-        kinds = {column: word for column, word in kinds.items() if column in attributes}
-        self.nodes.append(NodeRole(node_type, table.name, key, name, attributes, kinds))
+        kinds = {column: word for column, word in _kinds(table, entry).items() if column in attributes}
+        self._keys[table.name] = key
+        rows = self._rows[table.name] = _in_order(self._rows[table.name], key, self._options)
+        content = DatabaseRows(rows.append_column(_ID, _ids(rows, key, self._options)), table.name, self._title, key)
+        where = f"under [nodes.{toml_key(node_type)}] in graph.toml"
+        selection = Selection(content, existing(id=_ID, name=name), attributes, kinds=kinds, declared_in=where)
+        self._nodes.append(NodePlan(node_type, selection))
+
+    def _add_foreign_keys(self, table: DatabaseTable) -> None:
+        """Add a relation for each foreign key of a table of nodes."""
+        key = self._keys[table.name]
+        for end in self._ends[table.name]:
+            types = self._types[table.name], self._types[end.table]
+            self._add_edges(table, _foreign_key_name(end, *types), types, (ForeignKey(key, table.name, key), end))
 
     def _add_link(self, table: DatabaseTable) -> None:
         """Add the relation that a table of two foreign keys is."""
-        source, target = (self._end(table, fk) for fk in table.foreign_keys)
-        if source is None or target is None:
+        if len(self._ends[table.name]) < 2:
             return
+        source, target = self._ends[table.name]
         used = {*source.columns, *target.columns}
         weight = next((c for c in table.columns if c.lower() == "weight" and c not in used), None)
         types = self._types[source.table], self._types[target.table]
-        relation = self._relation(types[0], _link_name(table.name, *types), types[1])
-        others = [column for column in table.columns if column not in {*used, weight, *table.key}]
-        self.edges.append(EdgeRole(relation, table.name, (source, target), weight, others))
+        others = [column for column in table.columns if column not in {*used, weight}]
         if not used.issuperset(table.key):
             self._notes.append(
                 f"{table.name} is read as a relation, because it links two tables and no other refers to it; to read "
@@ -309,47 +305,72 @@ class Layout:
                 f"{table.name}: {listed(others, 8)} {'are attributes' if others[1:] else 'is an attribute'} of edges, "
                 f"and each edge weighs 1; if one is the weight, name it in graph.toml under [[edges]]"
             )
+        entry = EdgesConfig(_link_name(table.name, *types), table.name, *types, weight=weight, attributes=others)
+        self._add_edges(table, entry.name, types, (source, target), entry)
 
-    def _add_named_edges(self) -> None:
-        """Add the relations that graph.toml describes."""
-        for entry in self._settings.edges:
-            table = self._tables[entry.file]
-            if entry.columns is None or len(entry.columns) != 2:
-                raise SourceError(
-                    f"relation {entry.name!r} in graph.toml needs two id columns of {table.name}: columns = "
-                    f"[…, …] (it has {listed(table.columns)})"
-                )
-            first, second = (ForeignKey((_column(table, column),)) for column in entry.columns)
-            weight = _column(table, entry.weight) if entry.weight else None
-            relation = Relation(entry.source, entry.name, entry.target, directed=not entry.undirected)
-            attributes = [_column(table, column) for column in entry.attributes or ()]
-            if entry.attributes is None and table.name not in self._named_nodes:
-                used = {*entry.columns, *table.key, *([weight] if weight and weight.lower() == "weight" else [])}
-                attributes = [column for column in table.columns if column not in used]
-            kinds = {_column(table, column): word for column, word in entry.attribute_types.items()}
-            self.edges.append(EdgeRole(relation, table.name, (first, second), weight, attributes, kinds))
+    def _add_named_edges(self, table: DatabaseTable, entry: EdgesConfig) -> None:
+        """Add a relation that graph.toml describes."""
+        if entry.columns is None or len(entry.columns) != 2:
+            raise SourceError(
+                f"relation {entry.name!r} in graph.toml needs two id columns of {table.name}: columns = "
+                f"[…, …] (it has {listed(table.columns)})"
+            )
+        weight = _column(table, entry.weight) if entry.weight else None
+        attributes = entry.attributes
+        if attributes is None:
+            used = {*entry.columns, *table.key, *([weight] if weight and weight.lower() == "weight" else [])}
+            is_node = table.name in self._named_nodes
+            attributes = [] if is_node else [column for column in table.columns if column not in used]
+        first, second = (ForeignKey((_column(table, column),)) for column in entry.columns)
+        entry = replace(entry, attributes=[_column(table, column) for column in attributes])
+        self._add_edges(table, entry.name, (entry.source, entry.target), (first, second), entry)
 
-    def _end(self, table: DatabaseTable, fk: ForeignKey) -> ForeignKey | None:
-        """Return a foreign key with the columns that it refers to, or None with a note if these are not read."""
-        target = self._tables.get(fk.table)
-        if target is None or not target.key or not set(fk.referred) <= set(target.columns):
-            self._notes.append(f"{table.name}.{'+'.join(fk.columns)} is no relation: {fk.table} is not read as nodes")
-            return None
-        return replace(fk, referred=fk.referred or target.key)
-
-    def _foreign_key_name(self, node_type: str, fk: ForeignKey) -> str:
-        """Name a relation: manager_id gives manager; customer_id of orders, which says no more than its table, both."""
-        target = self._types[fk.table]
-        word = entity(fk.columns[0]) if len(fk.columns) == 1 else None
-        if word is None or _is_singular(word, fk.table) or are_alike(word, target):
-            return f"{node_type}_{target}" if target != node_type else word or target
-        return _joined_words(word)
-
-    def _relation(self, source: str, name: str, target: str) -> Relation:
-        """Return a relation, numbered if there is one of that name between these types."""
-        taken = {edge.relation for edge in self.edges}
+    def _add_edges(
+        self,
+        table: DatabaseTable,
+        name: str,
+        types: tuple[str, str],
+        ends: tuple[ForeignKey, ForeignKey],
+        entry: EdgesConfig | None = None,
+    ) -> None:
+        """Add the edges of a relation, numbered if there is one of that name; a row with a null at one end is none."""
         names = chain([name], (f"{name}_{number}" for number in count(2)))
-        return next(r for r in (Relation(source, each, target) for each in names) if r not in taken)
+        relation = next(r for each in names if (r := Relation(types[0], each, types[1])) not in self._names)
+        self._names[relation] = None
+        if self._options.take and relation.name not in self._options.take:
+            return
+        entry = entry or EdgesConfig(name, table.name, *types)
+        attributes, weight = entry.attributes or [], entry.weight
+        rows, options = self._rows[table.name], self._options
+        own = dict.fromkeys(chain(*(end.columns for end in ends)))
+        ids = [_ids(rows, end.columns, options) for end in ends]
+        complete = pc.and_(*(each.is_valid() for each in ids))
+        rows, ids = rows.filter(complete), [each.filter(complete) for each in ids]
+        for at, end in enumerate(ends):
+            key = self._keys.get(end.table, end.referred)
+            if end.referred != key:
+                nodes, given = self._rows[end.table], ids[at]
+                ids[at] = _translate(given, _ids(nodes, end.referred, options), _ids(nodes, key, options))
+                if ids[at].null_count:
+                    row = pc.index(ids[at].is_null(), True).as_py()
+                    place = DatabaseRows(rows, table.name, self._title, own).place(row)
+                    raise unknown_end(place, types[at], given[row].as_py(), ids[at].null_count)
+        chosen = choose_columns(
+            ArrowTable(rows.select(attributes), table.name, table.name), (), kinds=_kinds(table, entry)
+        )
+        self._notes += chosen.notes(table.name)
+        content = rows.append_column(_SOURCE, ids[0]).append_column(_TARGET, ids[1])
+        if weight is not None:
+            is_truth = pa.types.is_boolean(rows[weight].type)  # which weighs 1 or 0
+            content = content.append_column(_WEIGHT, rows[weight].cast(pa.int64()) if is_truth else rows[weight])
+        columns = existing(source=_SOURCE, target=_TARGET, weight=weight and _WEIGHT)
+        where = "under [[edges]] in graph.toml"
+        selection = Selection(
+            DatabaseRows(content, table.name, self._title, own), columns, chosen.columns, kinds=chosen.kinds,
+            declared_in=where,
+        )  # fmt: skip
+        is_directed = not entry.undirected and relation.name not in options.undirected
+        self._edges.append(EdgePlan(replace(relation, directed=is_directed), selection))
 
 
 def _is_link(table: DatabaseTable, tables: Sequence[DatabaseTable]) -> bool:
@@ -370,6 +391,13 @@ def _is_link(table: DatabaseTable, tables: Sequence[DatabaseTable]) -> bool:
     return all(table.is_measure(column) for column in table.columns if column not in {*table.key, *first, *second})
 
 
+def _without_own_key(table: DatabaseTable) -> DatabaseTable:
+    """Return a table of links without the numbers of its rows."""
+    used = {column for fk in table.foreign_keys for column in fk.columns}
+    kinds = {column: kind for column, kind in table.columns.items() if column in used or column not in table.key}
+    return replace(table, columns=kinds)
+
+
 def _column(table: DatabaseTable, name: str) -> str:
     """Return the name of a column that graph.toml names; raise if the table has none."""
     if name not in table.columns:
@@ -378,6 +406,11 @@ def _column(table: DatabaseTable, name: str) -> str:
             f"{listed(table.columns)}){did_you_mean(name, table.columns)}"
         )
     return name
+
+
+def _kinds(table: DatabaseTable, entry: NodesConfig | EdgesConfig) -> dict[str, str]:
+    """Return what graph.toml says that columns are."""
+    return {_column(table, column): checked_kind(column, word) for column, word in entry.attribute_types.items()}
 
 
 # ---- Names of types and relations ----------------------------------------------------------------
@@ -401,10 +434,15 @@ def _joined_words(name: str) -> str:
 
 def _is_singular(word: str, table: str) -> bool:
     """Whether a word, such as order_item, is the singular of a table's name, such as OrderItems or order_items."""
-    ours, words = split_words(word.lower()), split_words(table)
-    if len(ours) == len(words) and all(our in singulars(w) for our, w in zip(ours, words, strict=True)):
-        return True
-    return "".join(ours) in singulars("".join(words))
+    return "".join(split_words(word.lower())) in singulars("".join(split_words(table)))
+
+
+def _foreign_key_name(fk: ForeignKey, source: str, target: str) -> str:
+    """Name a relation: manager_id gives manager; customer_id of orders, which says no more than its table, both."""
+    word = entity(fk.columns[0]) if len(fk.columns) == 1 else None
+    if word is None or _is_singular(word, fk.table) or are_alike(word, target):
+        return f"{source}_{target}" if target != source else word or target
+    return _joined_words(word)
 
 
 def _link_name(table: str, source: str, target: str) -> str:
@@ -418,167 +456,24 @@ def _link_name(table: str, source: str, target: str) -> str:
     return "_".join(words[1:-1]) if both else _joined_words(table)
 
 
-# ---- Keys that are not declared ------------------------------------------------------------------
-def _with_keys(tables: Sequence[DatabaseTable]) -> tuple[list[DatabaseTable], list[str]]:
-    """Complete the keys of tables: those that foreign keys refer to, and if none is declared, those that names show."""
-    declared = [fk for table in tables for fk in table.foreign_keys]
-    referred = {fk.table: fk.referred for fk in reversed(declared) if fk.referred}
-    unknown = {table.name for table in tables if table.is_view or not declared}
-    keyed = []
-    for table in tables:
-        key = table.key or referred.get(table.name) or (_key_by_name(table) if table.name in unknown else ())
-        keyed.append(replace(table, key=key))
-    by_name = {table.name: _foreign_keys_by_name(table, keyed) for table in keyed}
-    complete = [replace(table, foreign_keys=by_name[table.name]) if table.name in unknown else table for table in keyed]
-    found = [(name, fk) for name, keys in by_name.items() if name in unknown for fk in keys]
-    if found:
-        joined = (f"{name}.{fk.columns[0]} -> {fk.table}.{fk.referred[0]}" for name, fk in found)
-        return complete, [f"these foreign keys are not declared, but found by their names: {listed(joined, 20)}"]
-    columns = []
-    for table in complete:
-        used = {*table.key, *(column for fk in table.foreign_keys for column in fk.columns)}
-        others = [fk.columns[0] for fk in by_name[table.name] if table.key and fk.columns[0] not in used]
-        columns += [f"{table.name}.{column}" for column in others]
-    why = "declared as no foreign key, so read as an attribute; name it in graph.toml under [[edges]] to join by it"
-    return complete, [f"{listed(columns)}: named after a table, but {why}"] if columns else []
-
-
-def _key_by_name(table: DatabaseTable) -> tuple[str, ...]:
-    """Return the column that is called id, or after the table, as movie_id in movies."""
-    columns = [c for c in table.columns if c.lower() == "id"]
-    columns += [c for c in table.columns if (word := entity(c)) and word != c and _is_singular(word, table.name)]
-    return tuple(columns[:1])
-
-
-def _foreign_keys_by_name(table: DatabaseTable, tables: Sequence[DatabaseTable]) -> tuple[ForeignKey, ...]:
-    """Return the columns that are named after a table's key, as venue_id or first_venue_id after that of venues."""
-    keys = []
-    for column in table.columns:
-        word = entity(column)
-        if (column,) != table.key and word is not None and word != column:
-            target = _table_named(word, table, [each for each in tables if len(each.key) == 1])
-            keys += [ForeignKey((column,), target.name, target.key)] if target is not None else []
-    return tuple(keys)
-
-
-def _table_named(word: str, own: DatabaseTable, tables: Sequence[DatabaseTable]) -> DatabaseTable | None:
-    """Return the table that a word names as a whole, or else with its last words; parent and the like name its own."""
-    if is_own_role(word) and len(own.key) == 1:
-        return own
-    words = split_words(word)
-    ends = ("_".join(words[start:]) for start in range(len(words)))
-    return next((table for end in ends for table in tables if _is_singular(end, table.name)), None)
-
-
-# ---- Rows become the tables of a Plan ------------------------------------------------------------
-class DatabaseRows(ArrowTable):
-    """Rows of a table of a database. Errors name them by the values of their keys: they have no line numbers."""
-
-    def __init__(self, rows: pa.Table, name: str, database: str, key: Sequence[str]) -> None:
-        super().__init__(rows, name, f"{database}, table {name}")
-        self._key = dict.fromkeys(key)
-
-    def place(self, row: int) -> str:
-        values = ", ".join(f"{column} {self._table[column][row].as_py()!r}" for column in self._key)
-        return f"{self.title}, the row with {values}"
-
-
-_ID, _SOURCE, _TARGET, _WEIGHT = "<id>", "<source>", "<target>", "<weight>"
-"""Columns that are added to the rows of a table: the ids that its own columns make up, and a copy of the weights."""
-
-
-def _make_plan(layout: Layout, rows: Mapping[str, pa.Table], title: str, options: ReadOptions) -> Plan:
-    """Return the plan of the rows. Nodes are in order of their ids, since the rows of a database have no order."""
-    options.check_names([edge.relation.name for edge in layout.edges])
-    tables, nodes = dict(rows), []
-    for node in layout.nodes:
-        table = tables[node.table] = _nodes_in_order(tables[node.table], node.key, options)
-        content = DatabaseRows(table.append_column(_ID, _ids(table, node.key)), node.table, title, node.key)
-        columns, where = existing(id=_ID, name=node.name), f"under [nodes.{toml_key(node.node_type)}] in graph.toml"
-        selection = Selection(content, columns, node.attributes, kinds=node.kinds, declared_in=where)
-        nodes.append(NodePlan(node.node_type, selection))
-    keys = {node.table: node.key for node in layout.nodes}
-    edges, notes = [], list(options.notes)
-    for edge in layout.edges:
-        if not options.take or edge.relation.name in options.take:
-            selection, more = _select_edges(edge, tables, keys, title)
-            undirected = edge.relation.name in options.undirected
-            edges.append(EdgePlan(replace(edge.relation, directed=False) if undirected else edge.relation, selection))
-            notes += [note for note in more if note not in notes]
-    return Plan(nodes, edges, replace(options, notes=notes))
-
-
-def _nodes_in_order(rows: pa.Table, key: Sequence[str], options: ReadOptions) -> pa.Table:
-    """Sort rows by their key, numbers by value and texts by bytes; graph.toml may leave out or merge some."""
-    if options.missing_ids or options.fold_ids:
-        rows = rows.filter(_ids(rows, key).is_valid())
-    if options.fold_ids:
-        codes = _ids(rows, key).dictionary_encode().indices
-        rows = rows.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))
-    if len(key) == 1 and pa.types.is_integer(rows[key[0]].type) and not rows[key[0]].null_count:
-        numbers = rows[key[0]].to_numpy()
-        if (numbers[1:] >= numbers[:-1]).all():
-            return rows
-    return rows.take(pc.sort_indices(rows, sort_keys=[(column, "ascending") for column in key]))
-
-
-def _select_edges(
-    edge: EdgeRole, tables: Mapping[str, pa.Table], keys: Mapping[str, tuple[str, ...]], title: str
-) -> tuple[Selection, list[str]]:
-    """Return the edges of a relation, and notes on them; a row in which a foreign key is null is no edge."""
-    own = [column for end in edge.ends for column in end.columns]
-    rows = tables[edge.table]
-    rows = rows.select([name for name in rows.column_names if name in {*own, edge.weight, *edge.attributes}])
-    ends = [_ids(rows, end.columns) for end in edge.ends]
-    complete = pc.and_(*(ids.is_valid() for ids in ends))
-    if not pc.all(complete, min_count=0).as_py():
-        rows, ends = rows.filter(complete), [ids.filter(complete) for ids in ends]
-    for at, node_type in enumerate((edge.relation.source, edge.relation.target)):
-        end, values = edge.ends[at], ends[at]
-        if end.table in keys and end.referred != keys[end.table]:
-            nodes = tables[end.table]
-            ends[at] = _translate(values, _ids(nodes, end.referred), _ids(nodes, keys[end.table]))
-            if ends[at].null_count:
-                row = pc.index(ends[at].is_null(), True).as_py()
-                place = DatabaseRows(rows, edge.table, title, own).place(row)
-                raise unknown_end(place, node_type, values[row].as_py(), ends[at].null_count)
-    chosen = choose_columns(ArrowTable(rows.select(edge.attributes), edge.table, edge.table), (), kinds=edge.kinds)
-    content = rows.append_column(_SOURCE, ends[0]).append_column(_TARGET, ends[1])
-    if edge.weight is not None:
-        weights = rows[edge.weight]
-        is_truth = pa.types.is_boolean(weights.type)  # which weighs 1 or 0
-        content = content.append_column(_WEIGHT, weights.cast(pa.int64()) if is_truth else weights)
-    table = DatabaseRows(content, edge.table, title, own)
-    columns = existing(source=_SOURCE, target=_TARGET, weight=edge.weight and _WEIGHT)
-    where = "under [[edges]] in graph.toml"
-    return Selection(table, columns, chosen.columns, kinds=chosen.kinds, declared_in=where), chosen.notes(edge.table)
-
-
-def _translate(values: pa.Array, referred: pa.Array, ids: pa.Array) -> pa.Array:
-    """Return the ids of the nodes whose other unique columns have these values, or null where there are none."""
-    if values.type != referred.type:
-        values, referred = values.cast(pa.string()), referred.cast(pa.string())
-    return ids.take(pc.index_in(values, value_set=referred))
-
-
 # ---- Ids -----------------------------------------------------------------------------------------
 _BETWEEN = "|"
 """Between the parts of an id of several columns."""
 
 
-def _ids(rows: pa.Table, columns: Sequence[str]) -> pa.Array:
+def _ids(rows: pa.Table, columns: Sequence[str], options: ReadOptions) -> pa.Array:
     """Return ids as integers or texts; those of several columns are joined, and null if one of them is."""
-    parts = [_as_id(rows[column].combine_chunks()) for column in columns]
+    parts = [
+        clean_ids(_as_id(rows[column].combine_chunks()), options.missing_ids or (), bool(options.fold_ids))
+        for column in columns
+    ]
     if len(parts) == 1:
         return parts[0]
-    return pc.binary_join_element_wise(*(_escaped(part.cast(pa.string())) for part in parts), _BETWEEN)
-
-
-def _escaped(part: pa.Array) -> pa.Array:
-    """Mark what stands between parts where it is in one, so that different keys give different ids."""
-    if not pc.any(pc.match_substring(part, _BETWEEN), min_count=0).as_py():
-        return part
-    return pc.replace_substring(pc.replace_substring(part, "\\", "\\\\"), _BETWEEN, f"\\{_BETWEEN}")
+    texts = [part.cast(pa.string()) for part in parts]
+    for mark in ("\\", _BETWEEN):  # different keys give different ids
+        if any(pc.any(pc.match_substring(text, _BETWEEN), min_count=0).as_py() for text in texts):
+            texts = [pc.replace_substring(text, mark, f"\\{mark}") for text in texts]
+    return pc.binary_join_element_wise(*texts, _BETWEEN)
 
 
 def _as_id(column: pa.Array) -> pa.Array:
@@ -591,9 +486,18 @@ def _as_id(column: pa.Array) -> pa.Array:
     return column.cast(pa.string())
 
 
-def _with_clean_ids(rows: pa.Table, columns: Iterable[str], options: ReadOptions) -> pa.Table:
-    """Return rows with ids as graph.toml says that they are read; those that mean none are null."""
-    for column in columns:
-        ids = clean_ids(rows[column].combine_chunks(), options.missing_ids or (), bool(options.fold_ids))
-        rows = rows.set_column(rows.column_names.index(column), column, ids)
-    return rows
+def _in_order(rows: pa.Table, key: Sequence[str], options: ReadOptions) -> pa.Table:
+    """Sort rows by their key, numbers by value and texts by bytes; graph.toml may leave out or merge some."""
+    if options.missing_ids or options.fold_ids:
+        ids = _ids(rows, key, options)
+        rows, codes = rows.filter(ids.is_valid()), ids.drop_null().dictionary_encode().indices
+        if options.fold_ids:
+            rows = rows.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))
+    return rows.take(pc.sort_indices(rows, sort_keys=[(column, "ascending") for column in key]))
+
+
+def _translate(values: pa.Array, referred: pa.Array, ids: pa.Array) -> pa.Array:
+    """Return the ids of the nodes whose other unique columns have these values, or null where there are none."""
+    if values.type != referred.type:
+        values, referred = values.cast(pa.string()), referred.cast(pa.string())
+    return ids.take(pc.index_in(values, value_set=referred))
