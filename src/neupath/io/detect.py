@@ -6,46 +6,38 @@ a table decide; the tables are not read yet.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from filecmp import cmp
-from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 from neupath.errors import SourceError, listed
-from neupath.graph.hin import Duplicates, check_duplicates
+from neupath.graph.hin import Duplicates
 from neupath.graph.metapath import Relation
 from neupath.graph.notations import are_perhaps_thousands, toml_key
 from neupath.io.columns import (
     ChosenColumns,
-    are_copies,
     choose_columns,
     declared_in,
     end_columns,
-    end_entities,
     find_ends,
     find_split,
     holds_categories,
     holds_fractions,
     holds_marks,
     holds_measures,
-    is_constant,
     is_sampled_whole,
     is_unique,
     may_end_edges,
     names_entities,
     node_kinds,
     note_weight,
-    table_words,
     type_in_column,
     weight_column,
 )
-from neupath.io.formats.parquet import is_partition, parquet_files
-from neupath.io.graph_toml import GRAPH_TOML, Config, NodesConfig, read_config, read_own_config
-from neupath.io.knowledge_graphs import find_pair, find_triple_tables, note_others, plan_neo4j, plan_pair, plan_triples
-from neupath.io.plan import LISTS, NULLS, EdgePlan, NodePlan, Plan, ReadOptions, Selection, Tables, existing
+from neupath.io.graph_toml import Config, NodesConfig
+from neupath.io.knowledge_graphs import plan_neo4j, plan_pair, plan_triples
+from neupath.io.plan import LISTS, NULLS, EdgePlan, NodePlan, Plan, Selection, existing
 from neupath.io.proposals import (
     UnrecognisedError,
     no_relation,
@@ -53,12 +45,11 @@ from neupath.io.proposals import (
     refuse_repeated_ids,
     with_proposal,
 )
-from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_in_parts, is_table, open_table, open_tables, stem
+from neupath.io.sources import Source, read_settings, source_of_files, source_of_folder
 from neupath.io.tables import Table, TableFile
+from neupath.io.type_names import TypeNames, edge_plan, relation_of, share_ids
 from neupath.io.words import (
     EDGE_WORDS,
-    IDS,
-    JOINING_WORDS,
     KINDS,
     NAMES,
     are_alike,
@@ -68,50 +59,36 @@ from neupath.io.words import (
     is_key,
     is_measure,
     is_own_role,
-    is_role,
-    is_word,
-    name_words,
-    names_no_end,
     singular,
-    singulars,
     snake,
-    split_words,
     usual_name,
 )
 
-# ---- The tables of a source ----------------------------------------------------------------------
-_PROSE = re.compile(r"(readme|licen[cs]e|copying|changelog|notes?|about|citation)\b.*\.txt$", re.IGNORECASE)
+
+# ---- The rules -----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Rule:
+    """A way to read the tables of a source; the first that gives a plan reads them."""
+
+    name: str
+    looks_at: str
+    plan: Callable[[Source], Plan | str]
+    """Return the plan, or how near the rule came, which is empty if it is not about such tables."""
+    example: str
+    """A source of tests/io/corpus that it reads or refuses."""
+
+
+def recognise(source: Source) -> Plan:
+    """Return the plan of the first rule that gives one; raise with a graph.toml that would read the tables."""
+    try:
+        return _recognise(source)
+    except UnrecognisedError as error:
+        raise with_proposal(error, source, _recognise) from None
 
 
 def recognise_folder(folder: Path, config: str | Path | None = None, duplicates: Duplicates | None = None) -> Plan:
     """Recognise the tables of a folder, with its own graph.toml or another one."""
-    settings = read_settings(folder, config)
-    if is_in_parts(folder) and not any((folder / name).exists() for name in settings.files):
-        whole = folder.resolve() if folder.name in ("", "..") else folder  # its name is that of the table
-        return recognise_files([whole], whole.parent, settings, duplicates, where=whole)
-    paths = _not_ignored(sorted(filter(is_table_file, folder.iterdir())), settings)
-    tables = [path for path in paths if not is_data_file(path)] or paths
-    notes = [
-        f"{path.name} was left out: a .dat file can hold anything, so next to other tables it is read only if "
-        f"graph.toml names it"
-        for path in paths
-        if path not in tables
-    ]
-    notes += _note_deep_folders(folder, settings)
-    return recognise_files(tables, folder, settings, duplicates, [] if settings.names_tables else notes)
-
-
-def is_table_file(path: Path) -> bool:
-    """Whether a path of a folder is a table; a readme is not."""
-    return is_table(path) and not _PROSE.match(path.name)
-
-
-def read_settings(folder: Path, config: str | Path | None) -> Config:
-    """Read the graph.toml `config`, or else that of the folder, or else return the defaults."""
-    own = folder / GRAPH_TOML
-    if config is not None:
-        return read_config(Path(config))
-    return read_own_config(own) if own.exists() and not own.is_dir() else Config()
+    return recognise(source_of_folder(folder, read_settings(folder, config), duplicates))
 
 
 def recognise_files(
@@ -119,132 +96,34 @@ def recognise_files(
     folder: Path,
     settings: Config,
     duplicates: Duplicates | None,
-    notes: Sequence[str] = (),
     where: Path | None = None,
 ) -> Plan:
-    """Recognise some table files as one graph.
-
-    graph.toml names files in `folder`; `notes` are added to the graph; errors call the source `where`.
-    """
-    used = _not_ignored(paths, settings)
-    refuse_twice(used)
-    if not used and not settings.names_tables:
-        content = listed((path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")), 4)
-        raise SourceError(
-            f"{folder} has no tables{f' (it has {content})' if content else ''}; put one file per relation there, such "
-            f"as movie_actor.csv, or nodes and edges ({', '.join(TABLE_SUFFIXES)}, also gzipped), or name the files in "
-            f"graph.toml"
-        )
-    opened = {table.path: table for path in used for table in open_tables(path, settings.dialect)}
-    files = {path: opened[path] for path in _not_ignored(opened, settings)}
-
-    def find(name: str) -> Table:
-        path = folder / name
-        return files.get(path) or files.setdefault(path, open_table(path, settings.dialect))
-
-    given = Tables(list(files.values()), find, str(where or folder))
-    return recognise(given, settings, replace(options_of(settings, duplicates), notes=notes), duplicates)
-
-
-def _not_ignored(paths: Iterable[Path], settings: Config) -> list[Path]:
-    return [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
-
-
-def options_of(settings: Config, duplicates: Duplicates | None) -> ReadOptions:
-    """Return the options of a graph.toml; `duplicates` overrides its own."""
-    chosen = duplicates or settings.duplicates or "count"
-    check_duplicates(chosen)
-    return ReadOptions(
-        duplicates=cast(Duplicates, chosen),
-        take=settings.take,
-        undirected=settings.undirected,
-        abbreviations=settings.abbreviations,
-        missing_ids=settings.missing_ids,
-        fold_ids=settings.fold_ids,
-    )
-
-
-# ---- The rules -----------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Source:
-    """Tables to recognise, and what the user says of them."""
-
-    given: Tables
-    settings: Config
-    options: ReadOptions
-    duplicates: Duplicates | None = None
-
-    def find(self, name: str) -> Table:
-        """Return the table that graph.toml calls `name`."""
-        return self.given.find(name)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A way to read the tables of a source; the first that gives a plan reads them."""
-
-    name: str
-    looks_at: str
-    plan: Callable[[Source], Plan | None]
-    example: str
-    """A source of tests/io/corpus that it reads."""
-
-
-def _named_triples(source: Source) -> Plan | None:
-    triples = source.settings.triples
-    if triples is None:
-        return None
-    tables = [source.find(name) for name in triples.files or ()] or list(source.given.all)
-    refuse_twice(table.path for table in tables if isinstance(table, TableFile))
-    return plan_triples(tables, source.given, source.settings, source.options)
-
-
-def _neo4j(source: Source) -> Plan | None:
-    return None if source.settings.names_tables else plan_neo4j(source.given.all, source.options)
-
-
-def _pair(source: Source) -> Plan | None:
-    pair = find_pair(source.given, source.settings)
-    if pair is None:
-        return None
-    notes = [*note_others(source.given.all, pair), *source.options.notes]
-    return plan_pair(*pair, source.settings, replace(source.options, notes=notes))
-
-
-def _triples(source: Source) -> Plan | None:
-    tables = source.given.all
-    used = [] if source.settings.names_tables else find_triple_tables(tables, lambda table: bool(Sorted([table]).edges))
-    if not used:
-        return None
-    notes = [*note_others(tables, used), *source.options.notes]
-    return plan_triples(used, source.given, source.settings, replace(source.options, notes=notes))
-
-
-def recognise(given: Tables, settings: Config, options: ReadOptions, duplicates: Duplicates | None = None) -> Plan:
-    """Return the plan of the first rule that gives one; raise with a graph.toml that would read the tables."""
-    try:
-        return _recognise(Source(given, settings, options, duplicates))
-    except UnrecognisedError as error:
-
-        def read_as(tables: Tables, proposed: Config) -> Plan:
-            return _recognise(Source(tables, proposed, options_of(proposed, duplicates), duplicates))
-
-        raise with_proposal(error, given, settings, read_as) from None
+    """Recognise some table files as one graph; the parameters are those of `source_of_files`."""
+    return recognise(source_of_files(paths, folder, settings, duplicates, where))
 
 
 def _recognise(source: Source) -> Plan:
-    rule, plan = next((rule, plan) for rule in RULES if (plan := rule.plan(source)) is not None)
+    plan = next(plan for rule in RULES if isinstance(plan := rule.plan(source), Plan))
     if plan.shared is None:
-        plan = refuse_crosstabs(plan, source.given, source.settings)
+        plan = refuse_crosstabs(plan, source)
     tables = list({id(table): table for table in plan.tables}.values())
     notes = [*plan.options.notes, *_note_partitions(tables), *_note_content(tables, plan.edges)]
-    return _with_settings(replace(plan, options=replace(plan.options, notes=notes), rule=rule.name), source.settings)
+    return _with_settings(replace(plan, options=replace(plan.options, notes=notes)), source.settings)
 
 
-def explain_rules(plan: Plan) -> list[tuple[str, str, bool]]:
-    """Return the rules that were tried: the name, what each looks at, and whether it read the tables."""
-    names = [rule.name for rule in RULES]
-    return [(rule.name, rule.looks_at, rule.name == plan.rule) for rule in RULES[: names.index(plan.rule) + 1]]
+def explain_rules(source: Source) -> list[tuple[str, str, str]]:
+    """Return the rules that are tried in turn: the name, what each looks at, and what comes of it."""
+    outcomes = []
+    for rule in RULES:
+        try:
+            plan = rule.plan(source)
+        except SourceError as error:
+            plan = f"refuses them: {str(error.args[0]).partition(';')[0]}"
+        outcome = "reads them" if isinstance(plan, Plan) else plan or "is not about such tables"
+        outcomes.append((rule.name, rule.looks_at, outcome))
+        if outcome.startswith(("reads", "refuses")):
+            break
+    return outcomes
 
 
 _IN_OWN, _IN_WRITTEN = "in graph.toml", "in graph.toml, which `neupath init` writes"
@@ -265,311 +144,6 @@ def _with_settings(plan: Plan, settings: Config) -> Plan:
     return replace(plan, nodes=nodes, edges=edges)
 
 
-# ---- The node types that tables name -------------------------------------------------------------
-class TypeNames:
-    """The node types that the tables of a source name, each in one spelling."""
-
-    def __init__(self, tables: Sequence[Table], known: Iterable[str] = ()) -> None:
-        self._tables = tables
-        self._spelling: dict[str, str] = {}
-        self._learn(known)
-        mentions = _mentions(table.name for table in tables)
-        compound = [table for table in tables if len(table_words(table)) >= 2]
-        self._learn(own[0] for own in map(_own_entity, tables) if own)
-        # a type of several words must be known before the names of relations are split into types
-        self._learn(_mentioned(table, mentions) for table in compound)
-        for table in compound:
-            if len(table.columns) >= 2 and self.of_node_table(table) is None:
-                self._learn_ends(table)
-        self._learn(_mentioned(table, mentions) for table in tables if self.named(table.name) is None)
-
-    def _learn(self, names: Iterable[str | None]) -> None:
-        for name in names:
-            if name is not None and self.named(name) is None:
-                for word in singulars(name):
-                    self._spelling.setdefault(word, name)
-
-    def _learn_ends(self, table: Table) -> None:
-        """Learn the types of a relation whose name begins like its first column."""
-        columns = end_columns(table)
-        entities = (None, None) if columns is None else end_entities(table, columns)
-        if columns is None or (not any(entities) and not _names_types(table, columns)):
-            return
-        source, _, target = self.ends_of_name(table)
-        twice = source.lower() == target.lower() and not self.columns_differ(table)
-        first, second = (
-            end if twice else entity(column) or end for column, end in zip(columns, (source, target), strict=True)
-        )
-        if first.lower() in singulars(source):
-            self._learn([first])
-            is_type = _holds_nodes(table, columns, second) and not self.known(second) and not is_own_role(second)
-            self._learn([second if is_type else None])
-
-    def named(self, word: str) -> str | None:
-        """Return the known type that a word, or its singular, is."""
-        words = (*singulars(word), singular(word).lower())
-        return next((self._spelling[each] for each in words if each in self._spelling), None)
-
-    def known(self, word: str) -> str | None:
-        """Return the known type that a word is, or that is at the end of a role such as cited_paper."""
-        low = word.lower()
-        ends = [low, *(low[match.end() :] for match in re.finditer(r"[_\s-]", low))]
-        return next((kind for end in ends if (kind := self.named(end)) is not None), None)
-
-    def ends_of_name(self, table: Table) -> tuple[str, list[str], str]:
-        """Return the types at the two ends of a table's name, and the words between; a type may have several words."""
-        words = table_words(table)
-        heads = max((n for n in range(1, len(words)) if self.named("_".join(words[:n]))), default=1)
-        tails = max((n for n in range(1, len(words) - heads + 1) if self.named("_".join(words[-n:]))), default=1)
-        source, target = (self.named("_".join(end)) or "_".join(end) for end in (words[:heads], words[-tails:]))
-        between = [word for word in words[heads : len(words) - tails] if word.lower() not in JOINING_WORDS]
-        return source, between, target
-
-    def columns_differ(self, table: Table) -> bool:
-        """Whether the two id columns hold ids of other types than those in the table's name.
-
-        A role such as cited is not another type. Any other word is one, if both columns are called ids.
-        """
-        source, between, target = self.ends_of_name(table)
-        columns = end_columns(table) or ("", "")
-        ends = zip(end_entities(table, columns), (source, target), strict=True)
-        others = [word for word, end in ends if word is not None and self._is_other(word, end, between)]
-        named = (self.named(word) or any(are_alike(word, verb) for verb in between) for word in others)
-        return any(named) or (bool(others) and all(map(is_id, columns)))
-
-    def _is_other(self, word: str, end: str, between: list[str]) -> bool:
-        if len(word) == 1 or are_alike(word, end):
-            return False
-        return self.named(word) is not None or not is_role(word, end, between)
-
-    def share_columns(self, table: Table, columns: tuple[str, str]) -> bool:
-        """Whether another table has these columns of a table as well."""
-        return any(other is not table and {*columns} <= {*other.columns} for other in self._tables)
-
-    def of_node_table(self, table: Table) -> tuple[str, str] | None:
-        """Return the type whose nodes a table holds, and its id column, or None."""
-        own = _own_entity(table)
-        if own is not None:
-            return self.named(own[0]) or own[0], own[1]
-        called_id = [column for column in table.columns if column.lower() in IDS] if table.has_header else []
-        if not called_id and table.has_header:
-            return None
-        column = called_id[0] if called_id else table.columns[0]
-        words = name_words(re.sub(r"^id_", "", table.name.lower()))
-        known = self.named("_".join(words)) if words else None
-        if known is not None:
-            return known, column
-        return (singulars(words[0])[:2][-1], column) if called_id and len(words) == 1 and is_word(words[0]) else None
-
-    def of_described_nodes(self, table: Table) -> tuple[str, str] | None:
-        """Return the type of a table with one id column, first, and a column of names, whatever the table is called."""
-        ids = [column for column in table.columns if is_id(column)]
-        named = any(column.lower() in ("name", "title") for column in table.columns)
-        if not named or ids[:1] != table.columns[:1] or not is_unique(table, ids[0]):
-            return None
-        word = entity(ids[0])
-        return None if word is None else (self.named(word) or word, ids[0])
-
-
-def _own_entity(table: Table) -> tuple[str, str] | None:
-    """Return the type and id column of a node table whose name agrees with a column: movies with movie_id.
-
-    A first column that is not called an id, as in tags.csv with tag, user_id and movie_id, may be an attribute.
-    """
-    ids = [column for column in table.columns if is_id(column)]
-    words = table_words(table) or split_words(table.name)
-    may_be_id = len(ids) < 2 and table.columns[0] not in ids and not is_measure(table.columns[0])
-    for column in (*(table.columns[:1] if may_be_id else []), *ids):
-        name = entity(column)
-        ours = split_words(name.lower()) if name else []
-        if name and words and len(ours) == len(words) and all(map(are_alike, ours, words)):
-            return name, column
-    return None
-
-
-def _mentions(names: Iterable[str]) -> dict[str, str]:
-    """Return the words with which names of tables begin or end, in lower case -> as the first of them spells it."""
-    mentions: dict[str, str] = {}
-    for name in names:
-        for cut in (match.start() for match in re.finditer("_", name)):
-            mentions.setdefault(name[:cut].lower(), name[:cut])
-            mentions.setdefault(name[cut + 1 :].lower(), name[cut + 1 :])
-    return mentions
-
-
-def _mentioned(table: Table, mentions: dict[str, str]) -> str | None:
-    """Return the type of a node table whose name begins or ends the name of another table, as spelled there."""
-    if table.columns[0].lower() not in IDS or any(is_id(column) for column in table.columns[1:]):
-        return None
-    return next((mentions[name] for name in singulars(table.name) if name in mentions), None)
-
-
-# ---- Tables of the edges of one relation ---------------------------------------------------------
-def _edge_plan(
-    table: Table, ends: tuple[str, str], name: str, columns: tuple[str, str], weight: str | None = None, **how: Any
-) -> EdgePlan:
-    """Return the plan of the edges in two columns; what else is read of them is chosen when all relations are known."""
-    roles = existing(source=columns[0], target=columns[1], weight=weight)
-    return EdgePlan(Relation(ends[0], name, ends[1]), Selection(table, roles, **how))
-
-
-def _as_relation(table: Table, types: TypeNames) -> EdgePlan | None:
-    """Return the relation that a table holds by its name, or else by its columns; None if it is no relation."""
-    columns = end_columns(table)
-    if columns is None or are_copies(table, columns):
-        return None
-    if any(holds_fractions(table, column) or is_constant(table, column) for column in columns):
-        return None
-    if len(table_words(table)) >= 2 and _name_decides(table, columns, types):
-        joined = _joined_by_name(table, columns, types)
-    else:
-        joined = _joined_by_columns(table, columns, types)
-    if joined is None:
-        return None
-    columns, (source, target), between = joined
-    source, target = types.known(source) or source, types.known(target) or target
-    name = "_".join(between) or table.name or f"{source}_{target}"
-    split = find_split(table, columns[1])
-    if split is not None:
-        target = singular(target)
-    return _edge_plan(table, (source, target), name, columns, weight_column(table, columns), split=split)
-
-
-Joined = tuple[tuple[str, str], tuple[str, str], Sequence[str]]
-"""The columns of a relation, the types that they hold, and the words between these in the table's name."""
-
-
-def _name_decides(table: Table, columns: tuple[str, str], types: TypeNames) -> bool:
-    """Whether the table's name, and not its columns, decides which types it joins.
-
-    It does if the columns name no entity; if the name has one type twice, as in paper_cites_paper; if it has two known
-    types and the columns name no known type; or if the columns abbreviate its types. It never does if the columns are
-    ids of other types.
-    """
-    entities = end_entities(table, columns)
-    source, _, target = types.ends_of_name(table)
-    if entities == (None, None):
-        return all(map(types.known, (source, target))) or _names_types(table, columns)
-    if types.columns_differ(table):
-        return False
-    if source.lower() == target.lower():
-        return True
-    if all(end.lower().startswith(column.lower()) for end, column in zip((source, target), columns, strict=True)):
-        return True
-    return all(map(types.known, (source, target))) and not any(word and types.known(word) for word in entities)
-
-
-def _names_types(table: Table, columns: tuple[str, str]) -> bool:
-    """Whether a name such as paper_author may name two types; graph_edges does not, and two types share no texts.
-
-    Without a header there are no more columns than the two, and perhaps a number; and the second holds no few words,
-    which would rather be the relation or the kind of an edge.
-    """
-    words = table_words(table)
-    others = [column for column in table.columns if column not in columns]
-    if not table.has_header and (len(others) > 1 or not all(map(table.has_numbers, others))):
-        return False
-    few_words = len(table.sample[columns[1]]) > 2 and holds_categories(table, columns[1])
-    if not table.has_header and others and (len(words) > 2 or few_words):
-        return False
-    if words[0].lower() != words[-1].lower() and (names_no_end(words[0]) or names_no_end(words[-1])):
-        return False
-    return not _share_ids(table, columns) or all(map(table.has_numbers, columns))
-
-
-def _share_ids(table: Table, columns: tuple[str, str]) -> bool:
-    """Whether some of the first values of one column are values of the other."""
-    first, second = (set(table.sample[column]) for column in columns)
-    return bool(first & second - {""})
-
-
-def _joined_by_name(table: Table, columns: tuple[str, str], types: TypeNames) -> Joined | None:
-    """Return the types that the name of a table says."""
-    source, between, target = types.ends_of_name(table)
-    if is_own_role(singular(target)) and types.known(target) in (None, target):  # user_friends
-        between, target = [*between, target], source
-    if source == target and any(end_entities(table, columns)):
-        roles = [c for c in table.columns if (word := entity(c)) and is_role(word, source, between)]
-        both = end_columns(table, roles) if len(roles) == 2 else None
-        return None if both is None else (both, (source, target), between)
-    return columns, (source, target), between
-
-
-def _joined_by_columns(table: Table, columns: tuple[str, str], types: TypeNames) -> Joined | None:
-    """Return the types that the names of two columns say."""
-    source, target = end_entities(table, columns)
-    if source is None or target is None:
-        return None
-    if is_own_role(source) and not is_own_role(target):
-        columns, source, target = (columns[1], columns[0]), target, source
-    words = table_words(table)
-    one = _one_type(table, columns, (source, target), types)
-    if one is not None:
-        return columns, (one, one), [word for word in words if not are_alike(word, one)]
-    if is_own_role(target) and types.known(target) is None:
-        return None
-    if len(words) >= 2 and words[0].lower() in singulars(source):
-        end = _named_end(table, columns, target, types)
-        return None if end is None else (columns, (source, end), _words_between(words[1:], end))
-    if len(words) >= 2 and words[0].lower() in singulars(target) and are_alike(words[-1], source):
-        # the columns of movie_actor are actor, movie
-        return (columns[1], columns[0]), (target, source), _words_between(words[1:], source)
-    return (columns, (source, target), []) if _are_two_ids(table, columns, (source, target), types) else None
-
-
-def _holds_nodes(table: Table, columns: tuple[str, str], word: str) -> bool:
-    """Whether the second column holds nodes called `word`: it is an id, in the table's name, or one of two words.
-
-    In movies_2020, a title beside movie_id does not count as nodes: it may be an attribute.
-    """
-    are_words = len(table.columns) == 2 and not is_key(columns[0])
-    return is_key(columns[1]) or are_words or any(are_alike(other, word) for other in table_words(table))
-
-
-def _named_end(table: Table, columns: tuple[str, str], word: str, types: TypeNames) -> str | None:
-    """Return the type that the second column holds, or None if it may be an attribute of the first."""
-    if is_id(columns[1]) or types.named(word) is not None:
-        return word
-    last = table_words(table)[-1]
-    if types.known(word) is not None or (types.known(last) is not None and not are_alike(word, last)):
-        return None
-    if _holds_nodes(table, columns, word):
-        return word
-    return last if re.fullmatch(rf"{re.escape(last)}[_ -]?name", word, re.IGNORECASE) else None
-
-
-def _one_type(table: Table, columns: tuple[str, str], words: tuple[str, str], types: TypeNames) -> str | None:
-    """Return the type that both columns hold: protein1, protein2; citing_paper, cited_paper; user, friend."""
-    source, target = words
-    plain, other = (re.sub(r"[_\s-]?\d+$", "", word) for word in words)
-    if source != target and plain == other:
-        return plain
-    if is_own_role(target) and types.known(target) is None:
-        named = any(are_alike(word, source) for word in table_words(table))
-        return source if (named or all(map(is_id, columns))) and not is_own_role(source) else None
-    ours, others = split_words(source), split_words(target)
-    roles = [*ours[:-1], *others[:-1]]
-    alike = are_alike(ours[-1], others[-1]) and ours[:-1] != others[:-1] and any(map(is_own_role, roles))
-    return ours[-1] if alike else None
-
-
-def _are_two_ids(table: Table, columns: tuple[str, str], words: tuple[str, str], types: TypeNames) -> bool:
-    """Whether two columns hold ids of two types, whatever the table is called."""
-    if words[0] == words[1] or (table.is_folder and not table_words(table) and types.share_columns(table, columns)):
-        return False  # a folder called backup may hold copies of other tables
-    if all(types.known(w) if is_id(c) else types.named(w) for c, w in zip(columns, words, strict=True)):
-        return True
-    others = any(is_id(column) and is_identifier(word) for column, word in zip(columns, words, strict=True))
-    keys = [snake(w) for c in table.columns if is_id(c) and (w := entity(c)) and not is_identifier(w)]
-    apart = [key for key in keys if not any(key.startswith(f"{other}_") for other in keys)]  # not venue_category
-    return all(map(is_key, columns)) and not others and len(apart) <= 2
-
-
-def _words_between(words: Sequence[str], target: str) -> list[str]:
-    ignored = (*singulars(target), *split_words(target.lower()), *JOINING_WORDS)
-    return [word for word in words if word.lower() not in ignored and target.lower() not in singulars(word)]
-
-
 class Sorted:
     """Tables of nodes, those of edges, and notes on the others."""
 
@@ -580,7 +154,7 @@ class Sorted:
         self.notes: list[str] = []
         for table in tables:
             own = types.of_node_table(table)
-            relation = _as_relation(table, types) if own is None else None
+            relation = relation_of(table, types) if own is None else None
             own = own if own is not None or relation is not None else types.of_described_nodes(table)
             if relation is not None:
                 self.edges.append(relation)
@@ -630,7 +204,7 @@ def _held_relation(node: NodePlan, column: str, types: TypeNames, tables: Mappin
     target = target or word
     name = f"{node.node_type}_{target}" if are_alike(word, target) and target != node.node_type else word
     ends = (node.selection.columns["id"], column)
-    return _edge_plan(table, (node.node_type, target), name, ends, split=split, optional=True)
+    return edge_plan(table, (node.node_type, target), name, ends, split=split, optional=True)
 
 
 def _why_no_key(node: NodePlan, column: str, word: str, is_new: bool) -> str | None:
@@ -717,7 +291,7 @@ def _other_keys(
                 continue
             name = f"{relation.source}_{kind}" if are_alike(word, kind) else word
             ends = (edge.selection.columns["source"], column)
-            found.append(_edge_plan(table, (relation.source, kind), name, ends, optional=True))
+            found.append(edge_plan(table, (relation.source, kind), name, ends, optional=True))
     return found, notes
 
 
@@ -732,25 +306,25 @@ def _note_rule(edge: EdgePlan) -> str:
 
 
 # ---- One table for each relation -----------------------------------------------------------------
-def _relations(source: Source) -> Plan | None:
+def _relations(source: Source) -> Plan | str:
     """Choose the columns of one table for each relation, and of the node tables beside them."""
-    settings, given = source.settings, source.given
-    configured = [given.find(name) for name in settings.files]
+    settings = source.settings
+    configured = [source.find(name) for name in settings.files]
     explicit = [*settings.nodes, *(end for entry in settings.edges for end in (entry.source, entry.target))]
-    tables = Sorted(_not_named(given.all, configured), explicit)
-    named = [_node_plan(given.find(entry.file), entry, kind) for kind, entry in settings.nodes.items()]
+    tables = Sorted(_not_named(source.tables, configured), explicit)
+    named = [_node_plan(source.find(entry.file), entry, kind) for kind, entry in settings.nodes.items()]
     open_nodes = [*tables.nodes, *(node for node in named if settings.nodes[node.node_type].attributes is None)]
     _refuse_copies(tables.edges)
     keys, key_notes = _other_keys(tables.edges, [*tables.nodes, *named], tables.types)
     own = _configured(source)
     nodes, held, held_notes = _hold([*tables.nodes, *named], open_nodes, [*tables.edges, *keys, *own], tables.types)
     edges = [*tables.edges, *keys, *own, *held]
-    if not edges and not nodes and len(given.all) == 1 and not settings.names_tables:
-        return None
+    if not edges and not nodes and len(source.tables) == 1 and not settings.names_tables:
+        return "; ".join(tables.notes)
     if not edges:
         refuse_repeated_ids(nodes)
-        _note_partitions(given.all)  # raises if ids are in the names of folders
-        raise no_relation(given, nodes, [*tables.notes, *held_notes, *key_notes, *source.options.notes])
+        _note_partitions(source.tables)  # raises if ids are in the names of folders
+        raise no_relation(source, nodes, [*tables.notes, *held_notes, *key_notes, *source.options.notes])
     _refuse_two_node_tables(nodes)
     refuse_repeated_ids(nodes)
     by_rule = [edge for edge in tables.edges if edge.selection.split is not None]
@@ -775,7 +349,7 @@ def _configured(source: Source) -> list[EdgePlan]:
     seen: dict[tuple[object, ...], str] = {}
     edges = []
     for entry in source.settings.edges:
-        table = source.given.find(entry.file)
+        table = source.find(entry.file)
         names = entry.columns or _columns_of_types(table, entry.source, entry.target)
         if len(names) != 2:
             raise SourceError(
@@ -842,10 +416,10 @@ def _finish(
         read = replace(selection, attributes=chosen.columns, kinds=chosen.kinds, declared_in=place)
         finished.append(EdgePlan(relation, read))
     settings = source.settings
-    settled = {source.given.find(each.file) for each in settings.nodes.values() if each.attributes is not None}
-    settled |= {source.given.find(each.file) for each in settings.edges if each.attributes is not None}
+    settled = {source.find(each.file) for each in settings.nodes.values() if each.attributes is not None}
+    settled |= {source.find(each.file) for each in settings.edges if each.attributes is not None}
     notes = [*notes, *_note_lone_nodes(source, nodes, finished), *unread]
-    notes += _note_unread(finished, nodes, settled, unread, source.given.in_files)
+    notes += _note_unread(finished, nodes, settled, unread, source.in_files)
     return Plan(nodes, finished, replace(options, notes=[*notes, *options.notes]))
 
 
@@ -882,33 +456,37 @@ def _note_unread(
 
 
 # ---- A lone table --------------------------------------------------------------------------------
-def _wide(source: Source) -> Plan | None:
+def _wide(source: Source) -> Plan | str:
     """Read a lone table whose header names entities, such as movie, actor, director, as relations of the first.
 
     The first column is read as it is; each other column is a relation if its texts occur again. A row may repeat what
     another row says of the first column, so parallel edges are dropped. Of two columns, both repeat some texts.
     """
-    (table,) = source.given.all
+    (table,) = source.tables
     first, *others = table.columns
     columns = [column for column in others if names_entities(table, column)]
     is_pair = len(others) == 1
     targets = [type_in_column(table, column) for column in columns]
-    if not _has_plain_header(table) or len({*targets}) < max(len(targets), 1 if is_pair else 2):
-        return None
+    if not _has_plain_header(table):
+        return ""
+    if len({*targets}) < max(len(targets), 1 if is_pair else 2):
+        return f"{listed(columns) or 'no column'} beside {first} may name entities, which is too little"
     texts = [column for column in others if not (table.has_numbers(column) or holds_fractions(table, column))]
-    if columns != texts or holds_marks(table, columns) or any(_share_ids(table, (first, other)) for other in columns):
-        return None
+    if columns != texts or holds_marks(table, columns) or any(share_ids(table, (first, other)) for other in columns):
+        return (
+            f"{listed(column for column in texts if column not in columns) or first} may be something else than nodes"
+        )
     if is_pair and not all(_is_plain_entity(table, column) for column in table.columns):
-        return None
+        return f"{first} or {others[0]} may describe something rather than be nodes"
     kind = entity(first) or first
     edges = [
-        _edge_plan(table, (kind, target), f"{kind}_{target}", (first, column), split=split, optional=not is_pair)
+        edge_plan(table, (kind, target), f"{kind}_{target}", (first, column), split=split, optional=not is_pair)
         for column, target in zip(columns, targets, strict=True)
         for split in (find_split(table, column),)
     ]
     notes = [*map(_note_rule, edges)]
     if not (source.duplicates or source.settings.duplicates):
-        source = replace(source, options=replace(source.options, duplicates="drop"))
+        source = replace(source, duplicates="drop")
         dropped = f"{table.label}: edges that several rows repeat were read once"
         notes += [] if is_unique(table, first) else [dropped]
     return _finish(source, [], edges, notes, dict.fromkeys(map(id, edges), ()))
@@ -930,35 +508,41 @@ def _is_plain_entity(table: Table, column: str) -> bool:
     return not is_role and is_one_text and holds_categories(table, column)
 
 
-def _edge_list(source: Source) -> Plan | None:
+def _edge_list(source: Source) -> Plan | str:
     """Read a table of edges between nodes of one type: columns such as source and target, or two that share ids."""
-    (table,) = source.given.all
+    (table,) = source.tables
     columns, ends = end_columns(table), find_ends(table)
     if columns is None or (ends is None and (table.has_header or len(table.columns) != 2)):
-        return None
+        return ""
     if ends is not None and (ends.types or ends.half_typed or ends.rivals or ends.relation):
-        return None
-    if ends is None and not _share_ids(table, columns):
-        return None
-    edge = _edge_plan(table, ("node", "node"), "edge", columns, weight_column(table, columns))
+        return ""
+    if ends is None and not share_ids(table, columns):
+        return ""
+    edge = edge_plan(table, ("node", "node"), "edge", columns, weight_column(table, columns))
     return _finish(source, [], [edge], [f"{table.label}: all nodes were read as one type, node"])
 
 
-def _nothing(source: Source) -> Plan | None:
-    _note_partitions(source.given.all)  # raises if ids are in the names of folders
-    raise no_relation(source.given, [], [*Sorted(source.given.all).notes, *source.options.notes])
+def _nothing(source: Source) -> Plan:
+    _note_partitions(source.tables)  # raises if ids are in the names of folders
+    raise no_relation(source, [], [*Sorted(source.tables).notes, *source.notes])
+
+
+def _triples(source: Source) -> Plan | str:
+    return plan_triples(source, lambda table: bool(Sorted([table]).edges))
 
 
 RULES = (
-    Rule("triples of graph.toml", "the section [triples]", _named_triples, "triples_by_graph_toml"),
-    Rule("neo4j-admin", "headers such as id:ID, :START_ID and :END_ID", _neo4j, "neo4j_admin_files"),
-    Rule("nodes and edges", "a table called nodes, and one called edges or with the header of triples", _pair, "kgx"),
+    Rule("neo4j-admin", "headers such as id:ID, :START_ID and :END_ID", plan_neo4j, "neo4j_admin_files"),
+    Rule(
+        "nodes and edges", "a table called nodes and one called edges, or with the header of triples", plan_pair, "kgx"
+    ),
     Rule("triples", "headers or rows of head, relation and tail", _triples, "drkg"),
     Rule("relations", "the names of tables, and which columns are called ids", _relations, "movielens"),
     Rule("wide table", "a lone table whose header names types, such as movie, actor", _wide, "wide_table"),
     Rule("edge list", "a lone table of two columns that share ids", _edge_list, "snap_edge_list"),
-    Rule("nothing", "whether a graph.toml can be proposed", _nothing, "likes_without_types"),
+    Rule("nothing", "which graph.toml could read the tables", _nothing, "bipartite_without_types"),
 )
+"""The rules, in the order in which they are tried."""
 
 
 # ---- Tables that are given twice -----------------------------------------------------------------
@@ -974,29 +558,19 @@ def _refuse_two_node_tables(nodes: Sequence[NodePlan]) -> None:
         names[node.node_type] = name
 
 
-def refuse_twice(paths: Iterable[Path]) -> None:
-    """Raise if the same file is given twice, under one name or two: its edges would count twice."""
-    seen: dict[object, tuple[int, Path]] = {}
-    for number, path in enumerate(path for path in paths if path.exists()):
-        for key in (path.resolve(), (path.parent.resolve(), stem(path).lower())):
-            first, other = seen.setdefault(key, (number, path))
-            if first != number:
-                raise SourceError(f"{other} and {path} are the same table; leave one out, or its edges count twice")
-
-
 def _refuse_copies(edges: Sequence[EdgePlan]) -> None:
     """Raise if two relations have files of the same content."""
-    by_content: dict[object, Table] = {}
+    by_start: dict[object, list[Table]] = {}
     for table in dict.fromkeys(edge.selection.table for edge in edges):
-        if not table.parts or table.is_empty:
-            continue
-        key = tuple((part.stat().st_size, _first_bytes(part)) for part in table.parts)
-        other = by_content.setdefault(key, table)
-        if other is not table and all(map(partial(cmp, shallow=False), table.parts, other.parts)):
-            raise SourceError(
-                f"{other.title} and {table.label} have the same content, so their edges would count twice; "
-                f'leave one out with ignore = ["{table.label}"] in graph.toml'
-            )
+        starts = tuple((part.stat().st_size, _first_bytes(part)) for part in table.parts)
+        others = by_start.setdefault(starts, []) if starts and not table.is_empty else []
+        for other in others:
+            if all(map(partial(cmp, shallow=False), table.parts, other.parts)):
+                raise SourceError(
+                    f"{other.title} and {table.label} have the same content, so their edges would count twice; "
+                    f'leave one out with ignore = ["{table.label}"] in graph.toml'
+                )
+        others.append(table)
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -1037,24 +611,3 @@ def _note_content(tables: Sequence[Table], edges: Sequence[EdgePlan]) -> list[st
                 f"{sample.replace('.', '')} if it means that, or else {float(sample):g}"
             )
     return list(dict.fromkeys(notes))
-
-
-def _note_deep_folders(folder: Path, settings: Config) -> list[str]:
-    """Note the Parquet files that are too deep in a folder to be parts of its tables."""
-    return [
-        f"{inner.relative_to(folder)} was left out: the parts of a table must be in its folder, or in folders such as "
-        f"year=2020"
-        for path in _not_ignored(_folders(folder), settings)
-        for inner in _folders(path)
-        if not is_partition(inner) and _holds_parquet(inner)
-    ]
-
-
-def _holds_parquet(folder: Path) -> bool:
-    with suppress(PermissionError):  # the folder is not read anyway
-        return bool(parquet_files(folder))
-    return False
-
-
-def _folders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(("_", ".")))

@@ -10,11 +10,11 @@ from typing import Any, cast
 
 from neupath.errors import SourceError
 from neupath.io.columns import likely_weight
-from neupath.io.detect import is_table_file, read_settings
 from neupath.io.graph_toml import ENDS, GRAPH_TOML, Config, EdgesConfig, config_of, one_line, toml_sections
 from neupath.io.plan import Plan, Selection
 from neupath.io.proposals import check_readable
 from neupath.io.recognition import find_tables, locate
+from neupath.io.sources import is_table_file, read_settings
 from neupath.io.table_files import is_in_parts, open_tables
 from neupath.io.tables import TableFile
 

@@ -17,9 +17,10 @@ from neupath.graph.hin import HIN, Duplicates, Edges, check_counts
 from neupath.graph.metapath import Relation
 from neupath.io.assemble import read_tables
 from neupath.io.columns import ChosenColumns, choose_columns, find_ends
-from neupath.io.detect import options_of, recognise
+from neupath.io.detect import recognise
 from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, checked_options, read_config
-from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, Tables
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection
+from neupath.io.sources import Source
 from neupath.io.tables import ArrowTable, Table
 from neupath.io.words import NETWORK_RELATIONS, NETWORK_TYPES
 
@@ -94,8 +95,7 @@ def _recognise(tables: Mapping[str, Table], settings: Config, duplicates: Duplic
             raise SourceError(f"graph.toml names the table {name!r}, which is not given (there are {listed(tables)})")
         return tables[name]
 
-    given = Tables(list(tables.values()), find, where, in_files=False)
-    return recognise(given, settings, options_of(settings, duplicates), duplicates)
+    return recognise(Source(list(tables.values()), find, where, settings, duplicates, in_files=False))
 
 
 class _Mapping:

@@ -20,10 +20,11 @@ from neupath.io.columns import (
     note_weight,
     weight_column,
 )
-from neupath.io.graph_toml import Config, PairConfig, TriplesConfig
-from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, SharedIds, Tables, existing
+from neupath.io.graph_toml import PairConfig, TriplesConfig
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, SharedIds, existing
 from neupath.io.proposals import UnrecognisedError, propose_triples
-from neupath.io.tables import Table
+from neupath.io.sources import Source, refuse_twice
+from neupath.io.tables import Table, TableFile
 from neupath.io.words import (
     EDGE_TABLES,
     EDGE_WORDS,
@@ -56,10 +57,11 @@ def _shared_plan(
     )
 
 
-def note_others(tables: Sequence[Table], used: Sequence[Table]) -> list[str]:
+def _note_others(source: Source, used: Sequence[Table]) -> list[str]:
     """Note the tables that are not read because others hold the whole graph."""
     names = " and ".join(table.label for table in used)
-    return [f"{table.label} was left out: the graph is read from {names}" for table in tables if table not in used]
+    others = [table.label for table in source.tables if table not in used and source.settings.triples is None]
+    return [f"{label} was left out: the graph is read from {names}" for label in others]
 
 
 def _last_word(table: Table) -> str:
@@ -67,15 +69,20 @@ def _last_word(table: Table) -> str:
 
 
 # ---- One table of all nodes and one of all edges -------------------------------------------------
-def find_pair(given: Tables, settings: Config) -> tuple[Table, Table] | None:
-    """Find the tables of all nodes and of all edges, by graph.toml or by the last word of their names."""
+def plan_pair(source: Source) -> Plan | str:
+    """Read a table of all nodes and one of all edges, named by graph.toml or by the last word of their names."""
+    settings = source.settings
     if settings.pair is not None and settings.pair.nodes and settings.pair.edges:
-        return given.find(settings.pair.nodes), given.find(settings.pair.edges)
-    nodes = [table for table in given.all if _last_word(table) in NODE_TABLES]
-    if len(nodes) != 1 or settings.nodes or settings.edges:
-        return None
-    edges = _edge_tables(given.all) or [table for table in given.all if table not in nodes and has_triple_header(table)]
-    return (nodes[0], edges[0]) if len(edges) == 1 else None
+        return _plan_pair(source, source.find(settings.pair.nodes), source.find(settings.pair.edges))
+    nodes = [table for table in source.tables if _last_word(table) in NODE_TABLES]
+    if not nodes or settings.nodes or settings.edges or settings.triples:
+        return ""
+    others = [table for table in source.tables if table not in nodes and has_triple_header(table)]
+    edges = _edge_tables(source.tables) or others
+    if len(nodes) > 1 or len(edges) != 1:
+        names = listed((table.label for table in (*nodes, *edges)), 6)
+        return f"{names}: this is not one table of all nodes and one of all edges"
+    return _plan_pair(source, nodes[0], edges[0])
 
 
 def _edge_tables(tables: Sequence[Table]) -> list[Table]:
@@ -88,9 +95,9 @@ def _edge_tables(tables: Sequence[Table]) -> list[Table]:
     return named or [table for table in tables if _last_word(table) in WEAK_EDGE_TABLES and has_edges(table)]
 
 
-def plan_pair(nodes: Table, edges: Table, settings: Config, options: ReadOptions) -> Plan:
+def _plan_pair(source: Source, nodes: Table, edges: Table) -> Plan:
     """Choose the columns of a table of all nodes and of one of all edges."""
-    pair = settings.pair or PairConfig()
+    pair, options = source.settings.pair or PairConfig(), source.options
     id_ = _pair_id(nodes, edges, pair)
     type_ = nodes.column(pair.type, "type") if pair.type else _type_column(nodes, edges, id_)
     numbers = [column for column in nodes.columns if any(nodes.sample[column]) and nodes.has_numbers(column)]
@@ -112,7 +119,8 @@ def plan_pair(nodes: Table, edges: Table, settings: Config, options: ReadOptions
 
     labels = None if type_ is None else _label_delimiter(nodes, type_)
     untyped = f"{nodes.label}: no column is known to hold types, so all nodes were read as one type, node"
-    notes = [*options.notes, *(_note_labels(nodes, type_, labels) if type_ is not None else [untyped])]
+    notes = [*_note_others(source, [nodes, edges]), *options.notes]
+    notes += [*(_note_labels(nodes, type_, labels) if type_ is not None else [untyped])]
     words = [] if "relation" in ends or direction else [c for c in described.columns if holds_categories(edges, c)]
     if words:
         notes.append(
@@ -207,15 +215,15 @@ def _note_labels(table: Table, column: str, labels: str | None) -> list[str]:
 _NEO4J_COLUMN = re.compile(r".*:(?P<role>ID|LABEL|TYPE|START_ID|END_ID|IGNORE)(?:\((?P<space>.*)\))?", re.IGNORECASE)
 
 
-def plan_neo4j(tables: Sequence[Table], options: ReadOptions) -> Plan | None:
+def plan_neo4j(source: Source) -> Plan | str:
     """Choose the columns of tables with the header of neo4j-admin, some of nodes and some of edges."""
-    roles = {table: _neo4j_roles(table) for table in tables}
+    roles = {table: _neo4j_roles(table) for table in source.tables if not source.settings.names_tables}
     nodes = [_neo4j_nodes(table, columns) for table, columns in roles.items() if "ID" in columns]
     edges = [_neo4j_edges(table, columns) for table, columns in roles.items() if {"START_ID", "END_ID"} <= {*columns}]
     if not nodes or not edges:
         half = next((table for table, own in roles.items() if {*own} & {"ID", "START_ID", "END_ID"}), None)
         if half is None:
-            return None
+            return ""
         raise SourceError(
             f"{half.title} has columns of neo4j-admin ({listed(half.columns)}), but there is no table of nodes "
             f"with :ID and one of edges with :START_ID and :END_ID; add them, or name the columns in graph.toml "
@@ -224,7 +232,7 @@ def plan_neo4j(tables: Sequence[Table], options: ReadOptions) -> Plan | None:
     typed = [each for each in nodes if "type" in each.columns]
     several = any(";" in cell for each in typed for cell in each.table.sample[each.columns["type"]])
     labels = ";" if several else None
-    notes = [*note_others(tables, [each.table for each in (*nodes, *edges)]), *options.notes]
+    notes = [*_note_others(source, [each.table for each in (*nodes, *edges)]), *source.notes]
     notes += [note for each in typed for note in _note_labels(each.table, each.columns["type"], labels)]
     notes += [
         f"{each.table.label}: no column is called :LABEL, so its name or the space of its ids is the type"
@@ -237,7 +245,7 @@ def plan_neo4j(tables: Sequence[Table], options: ReadOptions) -> Plan | None:
         if "relation" not in each.columns
     ]
     notes += [note for selection in edges for note in note_weight(selection, None)]
-    return _shared_plan(nodes, edges, replace(options, notes=notes), SharedIds("node", labels=labels))
+    return _shared_plan(nodes, edges, replace(source.options, notes=notes), SharedIds("node", labels=labels))
 
 
 def _neo4j_roles(table: Table) -> dict[str, tuple[str, str]]:
@@ -271,11 +279,23 @@ def _neo4j_edges(table: Table, roles: Mapping[str, tuple[str, str]]) -> Selectio
 
 
 # ---- Triples of a knowledge graph: head, relation, tail ------------------------------------------
-def find_triple_tables(tables: Sequence[Table], is_relation: Callable[[Table], bool]) -> list[Table]:
-    """Find the tables of a knowledge graph: train, valid and test, or tables whose headers name a relation and ends.
+def plan_triples(source: Source, is_relation: Callable[[Table], bool]) -> Plan | str:
+    """Read the tables of triples, named by graph.toml or found, which are one graph.
 
     `is_relation` says whether a lone table is rather one relation, whose edges have an attribute such as `type`.
     """
+    if source.settings.triples is not None:
+        tables = [source.find(name) for name in source.settings.triples.files or ()] or list(source.tables)
+        refuse_twice(table.path for table in tables if isinstance(table, TableFile))
+    else:
+        tables = [] if source.settings.names_tables else _triple_tables(source.tables, is_relation)
+    headed = [table.label for table in source.tables if has_triple_header(table)]
+    near = f"{listed(headed, 4)} may hold triples, but stands among other tables" if headed else ""
+    return _plan_triples(source, tables) if tables else near
+
+
+def _triple_tables(tables: Sequence[Table], is_relation: Callable[[Table], bool]) -> list[Table]:
+    """Find the tables of a knowledge graph: train, valid and test, or tables whose headers name a relation and ends."""
     splits = [table for table in tables if table.name.lower() in SPLIT_TABLES and not table.is_folder]
     if splits and (any(table.name.lower() == "train" for table in splits) or len(splits) == len(tables)):
         named = all(map(has_triple_header, splits))
@@ -319,17 +339,18 @@ def _is_edge_list(table: Table) -> bool:
     return not any(is_measure(column) or snake(column) in EDGE_WORDS for column in outer)
 
 
-def plan_triples(tables: Sequence[Table], given: Tables, settings: Config, options: ReadOptions) -> Plan:
-    """Choose the columns of one or more tables of triples, which are one graph."""
-    triples = settings.triples or TriplesConfig()
+def _plan_triples(source: Source, tables: Sequence[Table]) -> Plan:
+    """Choose the columns of tables of triples."""
+    triples, options = source.settings.triples or TriplesConfig(), source.options
     chosen = [_select_triples(table, triples) for table in tables]
     edges = [selection for selection, _ in chosen]
-    types = [] if triples.types is None else [_select_types(given.find(triples.types))]
+    types = [] if triples.types is None else [_select_types(source.find(triples.types))]
     untyped = not types and triples.type is None and not any("source_type" in each.columns for each in edges)
     prefixed = untyped and all(
         has_prefixed_ids(each.table, [each.columns["source"], each.columns["target"]]) for each in edges
     )
-    notes = [note for each in chosen for note in _note_triples(*each, triples, prefixed)]
+    notes = [*_note_others(source, tables)]
+    notes += [note for each in chosen for note in _note_triples(*each, triples, prefixed)]
     roles = ("source_type", "target_type")
     delimiters = {_label_delimiter(e.table, e.columns[role]) for e in edges for role in roles if role in e.columns}
     labels = next(iter(delimiters - {None}), None)

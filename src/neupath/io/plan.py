@@ -6,7 +6,7 @@ holds the two to the same graph and the same errors.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -236,19 +236,6 @@ def existing(**columns: str | None) -> dict[str, str]:
 
 # ---- The tables of a graph -----------------------------------------------------------------------
 @dataclass(frozen=True)
-class Tables:
-    """The tables of a source."""
-
-    all: Sequence[Table]
-    find: Callable[[str], Table]
-    """Find a table by the name that graph.toml gives it."""
-    where: str
-    """What errors call the source."""
-    in_files: bool = True
-    """Whether they are files, which a graph.toml can describe."""
-
-
-@dataclass(frozen=True)
 class NodePlan:
     """A table of nodes: id, perhaps name and type, attributes."""
 
@@ -294,8 +281,6 @@ class Plan:
     options: ReadOptions
     shared: SharedIds | None = None
     """Set if ids are shared; otherwise each type has ids of its own."""
-    rule: str = ""
-    """The rule of detection that gave the plan, if the format did not."""
 
     @property
     def selections(self) -> list[Selection]:

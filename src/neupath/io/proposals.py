@@ -28,7 +28,8 @@ from neupath.io.columns import (
 )
 from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, first_row, toml_sections
 from neupath.io.ids import empty_end, empty_id, first_repeat, missing_ids, repeated_id, to_weights
-from neupath.io.plan import NodePlan, Plan, Selection, Tables
+from neupath.io.plan import NodePlan, Plan, Selection
+from neupath.io.sources import Source
 from neupath.io.table_files import open_table, stem
 from neupath.io.tables import Table, TableFile
 from neupath.io.words import NAMES, OTHER_IDS, entity, is_id, is_key, is_plural, names_no_end, singular, snake
@@ -47,14 +48,9 @@ class UnrecognisedError(SourceError):
 
 
 # ---- Trying a graph.toml -------------------------------------------------------------------------
-def with_proposal(
-    error: UnrecognisedError,
-    given: Tables,
-    settings: Config,
-    recognise: Callable[[Tables, Config], Plan],
-) -> SourceError:
+def with_proposal(error: UnrecognisedError, source: Source, recognise: Callable[[Source], Plan]) -> SourceError:
     """Return a refusal with the first graph.toml that reads the tables, or with the reason why none does."""
-    message, reasons = str(error.args[0]), []
+    message, settings, reasons = str(error.args[0]), source.settings, []
     distinct = [each for n, each in enumerate(error.proposals) if each not in error.proposals[:n]]
     for proposal in distinct[:_MOST_TRIED]:
         merged = replace(
@@ -65,30 +61,30 @@ def with_proposal(
             triples=proposal.triples or settings.triples,
         )
         try:
-            check_readable(recognise(_with_dialect(given, merged), merged))
+            check_readable(recognise(_with_settings(source, merged)))
         except NeuPathError as reason:
             reasons.append(str(reason.args[0]).partition(", such as:\n")[0])
             continue
-        return SourceError(f"{message}{error.lead}, such as:\n{_text_of(proposal, given)}")
+        return SourceError(f"{message}{error.lead}, such as:\n{_text_of(proposal, source)}")
     if not reasons:
         return SourceError(message)
     tried = f"{len(reasons)}, none of which reads the data" if reasons[1:] else "one, which does not read the data"
     return SourceError(f"{message}; neupath tried {tried}: {reasons[0]}")
 
 
-def _with_dialect(given: Tables, config: Config) -> Tables:
-    """Return the tables as a graph.toml says that they are written, with or without a header."""
-    if not given.in_files:
-        return given
-    again = {each.label: open_table(each.path, config.dialect) for each in given.all if isinstance(each, TableFile)}
-    return replace(given, all=list(again.values()), find=lambda name: again.get(name) or given.find(name))
+def _with_settings(source: Source, config: Config) -> Source:
+    """Return a source with a graph.toml, which may say that its tables have no header."""
+    files = [table for table in source.tables if isinstance(table, TableFile)]
+    again = {table.label: open_table(table.path, config.dialect) for table in files}
+    tables = list(again.values()) or source.tables
+    return replace(source, settings=config, tables=tables, find=lambda name: again.get(name) or source.find(name))
 
 
-def _text_of(proposal: Config, given: Tables) -> str:
+def _text_of(proposal: Config, source: Source) -> str:
     """Return the text of a graph.toml, with a comment on the likely weight of a lone relation."""
     lines = toml_sections(proposal)
     if len(proposal.edges) == 1 and not proposal.nodes:
-        table, ends = given.find(proposal.edges[0].file), proposal.edges[0].columns or ()
+        table, ends = source.find(proposal.edges[0].file), proposal.edges[0].columns or ()
         weight = likely_weight(table, [column for column in table.columns if column not in ends])
         lines += [f"# weight = {quoted(weight)}"] if weight else []
     return "\n".join(lines)
@@ -145,22 +141,22 @@ def refuse_repeated_ids(nodes: Sequence[NodePlan]) -> None:
                 raise UnrecognisedError(str(error.args[0]), _propose_for_nodes(table, node))
 
 
-def no_relation(given: Tables, nodes: Sequence[NodePlan], notes: Sequence[str]) -> SourceError:
+def no_relation(source: Source, nodes: Sequence[NodePlan], notes: Sequence[str]) -> SourceError:
     """Return the error of tables among which no relation is recognised, with a graph.toml that reads the first."""
     labels = [node.selection.table.label for node in nodes]
     reason = listed(notes, 3) or f"{listed(labels)} hold{'s' * (len(nodes) == 1)} nodes"
-    others = [table for table in given.all if not table.is_folder] or list(given.all)
+    others = [table for table in source.tables if not table.is_folder] or list(source.tables)
     joining = [table for table in others if len(_linked_columns(table, others)) > 1]
     tables = [*joining, *([node.selection.table for node in nodes] or others)]
     seen = f" {_describe(tables[0])};" if tables else ""
-    if not given.in_files:
+    if not source.in_files:
         hint = _mapping_hint(tables[0]) if tables else ""
         return SourceError(
-            f"no relation was recognised in {given.where}:{seen} {reason}; give "
+            f"no relation was recognised in {source.where}:{seen} {reason}; give "
             f"edges under the two types that they join, such as {hint}"
         )
-    one = bool(tables) and given.where == tables[0].title
-    what = f"{given.where} is not recognised" if one else f"no file of {given.where} is a relation"
+    one = bool(tables) and source.where == tables[0].title
+    what = f"{source.where} is not recognised" if one else f"no file of {source.where} is a relation"
     if tables and looks_like_matrix(tables[0]):
         return SourceError(f"{what}:{seen} it {_LIKE_MATRIX}")
     for table in tables:
@@ -326,12 +322,12 @@ _LIKE_MATRIX = (
 )
 
 
-def refuse_crosstabs(source: Plan, given: Tables, settings: Config) -> Plan:
+def refuse_crosstabs(plan: Plan, source: Source) -> Plan:
     """Raise if the header of a table of edges holds nodes; note the node tables whose header does."""
-    chosen = [(given.find(entry.file), entry.columns) for entry in settings.edges if entry.columns]
-    ids = {node.node_type: set(node.selection.table.sample[node.selection.columns["id"]]) for node in source.nodes}
+    chosen = [(source.find(entry.file), entry.columns) for entry in source.settings.edges if entry.columns]
+    ids = {node.node_type: set(node.selection.table.sample[node.selection.columns["id"]]) for node in plan.nodes}
     every = set().union(*ids.values())
-    for edge in source.edges:
+    for edge in plan.edges:
         table, columns, relation = edge.selection.table, edge.selection.columns, edge.relation
         ends = (columns["source"], columns["target"])
         if edge.selection.split or edge.selection.optional or any(t is table and set(c) == {*ends} for t, c in chosen):
@@ -341,9 +337,9 @@ def refuse_crosstabs(source: Plan, given: Tables, settings: Config) -> Plan:
         held = crosstab_columns(table, *ends, (relation.source, relation.target), every)
         if held:
             raise _crosstab(table, held, ends, relation)
-    notes = list(source.options.notes)
-    described = {given.find(entry.file) for entry in settings.nodes.values() if entry.attributes is not None}
-    for node in source.nodes:
+    notes = list(plan.options.notes)
+    described = {source.find(entry.file) for entry in source.settings.nodes.values() if entry.attributes is not None}
+    for node in plan.nodes:
         table, names = node.selection.table, node.selection.attributes
         other = next((t for t, own in ids.items() if t != node.node_type and len(own & {*names}) > 1), None)
         if other is not None and table not in described and 2 * len(ids[other] & {*names}) >= len(names):
@@ -352,7 +348,7 @@ def refuse_crosstabs(source: Plan, given: Tables, settings: Config) -> Plan:
                 f"{other}; a table with a row for each edge would join them, and attributes = [{quoted(names[0])}, …] "
                 f"under [nodes.{node.node_type}] in graph.toml says that they are meant so"
             )
-    return replace(source, options=replace(source.options, notes=notes))
+    return replace(plan, options=replace(plan.options, notes=notes))
 
 
 def _crosstab(table: Table, held: Sequence[str], ends: tuple[str, str], relation: Relation) -> SourceError:

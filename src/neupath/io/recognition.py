@@ -13,7 +13,7 @@ from neupath.errors import SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Duplicates
 from neupath.io.assemble import read_tables
 from neupath.io.datasets import PUBLIC, fetched_folder
-from neupath.io.detect import recognise_files, refuse_twice
+from neupath.io.detect import recognise_files
 from neupath.io.formats.database_drivers import is_database_url
 from neupath.io.formats.databases import TableChoice, read_database
 from neupath.io.graph_toml import Config, read_config
@@ -22,6 +22,7 @@ from neupath.io.load import BUILT_IN
 from neupath.io.object_stores import is_object_url, local_copy
 from neupath.io.plan import Plan
 from neupath.io.registry import Request, find_format, no_database, refuse_options
+from neupath.io.sources import refuse_twice
 from neupath.io.table_files import is_table
 from neupath.store import is_store, open_store
 

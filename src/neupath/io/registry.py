@@ -15,7 +15,7 @@ from neupath._runtime.plugins import Plugins, Registry
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import NeuPathError, SourceError, first_line
 from neupath.graph.hin import HIN, Duplicates
-from neupath.io.detect import is_table_file, options_of, read_settings, recognise_files, recognise_folder
+from neupath.io.detect import recognise_files, recognise_folder
 from neupath.io.formats.apoc import KEYS, keys_of, read_exports
 from neupath.io.formats.database_drivers import DATABASE_SUFFIXES, database_format
 from neupath.io.formats.databases import TableChoice, read_database
@@ -30,6 +30,7 @@ from neupath.io.formats.rdf_statements import RDF_SUFFIXES, rdf_files
 from neupath.io.graph_toml import Config, read_config
 from neupath.io.interop import networkx_plan
 from neupath.io.plan import Plan, ReadOptions
+from neupath.io.sources import is_table_file, options_of, read_settings
 from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table, is_text_table
 from neupath.io.text_files import open_lines
 from neupath.store import is_store, open_store

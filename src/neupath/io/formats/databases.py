@@ -21,11 +21,12 @@ from neupath.graph.hin import Duplicates
 from neupath.graph.metapath import Relation
 from neupath.graph.notations import toml_key
 from neupath.io.columns import checked_kind, choose_columns
-from neupath.io.detect import options_of, recognise
+from neupath.io.detect import recognise
 from neupath.io.formats.database_drivers import Database, DatabaseTable, ForeignKey, as_spelled, open_database
 from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig
 from neupath.io.ids import clean_ids, unknown_end
-from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, Tables, existing
+from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, existing
+from neupath.io.sources import Source, options_of
 from neupath.io.tables import ArrowTable
 from neupath.io.words import are_alike, entity, is_key, is_own_role, singular, singulars, split_words, usual_name
 
@@ -77,7 +78,7 @@ def read_database(
         return keys.make_plan(rows)
     unkeyed = [DatabaseRows(rows[table.name], table.name, database.title, table.key) for table in tables]
     find = {table.name: table for table in unkeyed}.__getitem__
-    return recognise(Tables(unkeyed, find, database.title), settings, options, duplicates)
+    return recognise(Source(unkeyed, find, database.title, settings, duplicates, notes))
 
 
 def _choose_tables(
