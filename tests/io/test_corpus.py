@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from neupath.io.draft import draft_of
+from neupath.io.detect import RULES, Rule
+from neupath.io.draft import draft_of, explain_source
 from neupath.io.recognition import find_tables
 from neupath.io.table_files import stem
 from tests.io.corpus import SOURCES, tabular
@@ -166,3 +167,12 @@ def test_what_is_left_out_beside_tables_can_be_ignored(tmp_path: Path) -> None:
     assert len(read(Sample(tmp_path)).notes) == 2
     (tmp_path / "graph.toml").write_text('ignore = ["*.nt", "log.dat"]\n')
     assert read(Sample(tmp_path)).notes == ()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
+def test_each_rule_of_detection_reads_its_example(tmp_path: Path, rule: Rule) -> None:
+    sample = SOURCES[rule.example].write(tmp_path)
+    *others, (name, looks_at, outcome) = explain_source(str(sample.load))
+    assert (name, looks_at) == (rule.name, rule.looks_at)
+    assert outcome == "reads them" if sample.refused is None else outcome.startswith("refuses them")
+    assert not any(outcome.startswith("reads") for *_, outcome in others)

@@ -27,7 +27,7 @@ from neupath.cli.terminal import (
 )
 from neupath.errors import QueryError
 from neupath.io import BUILT_IN, PUBLIC, fetch, import_store, public_dataset, write_folder
-from neupath.io.draft import Draft, Question, check_draft, draft_of
+from neupath.io.draft import Draft, Question, check_draft, draft_of, explain_source
 from neupath.store import check as check_store
 from neupath.store import open_store, read_update
 
@@ -216,6 +216,9 @@ def init(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Ask nothing: take the first choice of every question.")
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show which rule reads the tables and which came near; write nothing.")
+    ] = False,
     data: DataOption = None,
 ) -> None:
     """Look at tables, say what neupath would make of each column, and write a commented graph.toml.
@@ -228,8 +231,15 @@ def init(
     Examples:
       neupath init my-tables/
       neupath init ratings.csv --yes --out ratings.toml
+      neupath init ratings.csv --explain
       neupath info ratings.csv --config ratings.toml
     """
+    if explain:
+        table = plain_table("rule", "looks at", "outcome")
+        for row in explain_source(source, data):
+            table.add_row(*(Text(printable(cell)) for cell in row))
+        stdout.print(titled(f"How neupath recognises {source}", table, ""))
+        return
     draft = draft_of(source, data)
     target = draft.default_out if out is None else out
     check_folder(target.parent)

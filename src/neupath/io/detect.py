@@ -540,7 +540,7 @@ RULES = (
     Rule("relations", "the names of tables, and which columns are called ids", _relations, "movielens"),
     Rule("wide table", "a lone table whose header names types, such as movie, actor", _wide, "wide_table"),
     Rule("edge list", "a lone table of two columns that share ids", _edge_list, "snap_edge_list"),
-    Rule("nothing", "which graph.toml could read the tables", _nothing, "bipartite_without_types"),
+    Rule("nothing", "which graph.toml could read the tables", _nothing, "amazon_ratings"),
 )
 """The rules, in the order in which they are tried."""
 

@@ -3,20 +3,19 @@
 import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from neupath.errors import SourceError
 from neupath.io.columns import likely_weight
+from neupath.io.detect import explain_rules
 from neupath.io.graph_toml import ENDS, GRAPH_TOML, Config, EdgesConfig, config_of, one_line, toml_sections
 from neupath.io.plan import Plan, Selection
 from neupath.io.proposals import check_readable
 from neupath.io.recognition import find_tables, locate
-from neupath.io.sources import is_table_file, read_settings
-from neupath.io.table_files import is_in_parts, open_tables
-from neupath.io.tables import TableFile
+from neupath.io.sources import Source, is_table_file, read_settings, source_of_files, source_of_folder
+from neupath.io.table_files import is_table
 
 _SHOWN_VALUES = 3
 _ABOUT_KEYS = "# Every key is optional; docs/graphs.md has all of them."
@@ -57,7 +56,7 @@ class Draft:
     def columns(self) -> dict[str, list[tuple[str, Sequence[str], str]]]:
         """Return the columns of each table: the name, the first values, and what it is read as."""
         plan = self.plan or self.read()
-        tables = self.plan.tables if self.plan else _own_tables(self.source)
+        tables = self.plan.tables if self.plan else _source_of(self.source).tables
         uses: dict[tuple[str, str], list[str]] = {}
         for label, column, use in _describe_columns(plan):
             uses.setdefault((label, column), []).append(use)
@@ -114,11 +113,22 @@ def draft_of(source: str, data: str | Path | None = None) -> Draft:
             f"{source} needs no graph.toml, which describes tables in files; neupath info {source} shows how it is read"
         )
     path = locate(Path(source), data)
-    settings = read_settings(path, None) if path.is_dir() else Config()
+    tables = _source_of(path)
     used = {table.label for table in plan.tables}
-    names = [table.label for table in _own_tables(path) if table.label not in used]
-    others = [glob.escape(name) for name in names if not any(fnmatch(name, pattern) for pattern in settings.ignore)]
-    return Draft(path, plan, config_of(plan, replace(settings, ignore=[*settings.ignore, *others])))
+    others = [glob.escape(table.label) for table in tables.tables if table.label not in used]
+    settings = replace(tables.settings, ignore=[*tables.settings.ignore, *others])
+    return Draft(path, plan, config_of(plan, settings))
+
+
+def explain_source(source: str, data: str | Path | None = None) -> list[tuple[str, str, str]]:
+    """Return which rules of detection are tried on tables: the name, what each looks at, and what comes of it."""
+    try:
+        return explain_rules(_source_of(draft_of(source, data).source))
+    except SourceError:
+        path = locate(Path(source), data)
+        if not is_table(path) and not (path.is_dir() and any(map(is_table_file, path.iterdir()))):
+            raise
+        return explain_rules(_source_of(path))
 
 
 def check_draft(draft: Draft) -> None:
@@ -134,11 +144,10 @@ def _normalised(config: Config) -> Config:
     return replace(config, edges=[replace(each, attributes=each.attributes or None) for each in config.edges])
 
 
-def _own_tables(source: Path) -> list[TableFile]:
-    """Return the tables of a folder or a workbook, or the one that the source is."""
-    is_whole = not source.is_dir() or is_in_parts(source)
-    paths = [source] if is_whole else sorted(filter(is_table_file, source.iterdir()))
-    return [table for path in paths for table in open_tables(path)]
+def _source_of(path: Path) -> Source:
+    if path.is_dir():
+        return source_of_folder(path, read_settings(path, None))
+    return source_of_files([path], path.parent, Config(), where=path)
 
 
 # ---- What columns are read as --------------------------------------------------------------------
