@@ -1,13 +1,13 @@
 """Make a graph of the tables that a plan describes: ids become rows, and errors name the bad row.
 
-`Assembler` is the one path from tables to a graph: which rows are read, which checks are made, in which order, and
-what is noted. It has two ends. `MemoryAssembler` numbers ids in memory and gives a `HIN`; `StoreAssembler` in
-`io.out_of_core` does so in a database on disk and writes a store, for graphs that may be larger than memory.
+`Assembler` is the one path. Each table passes by once, whole or in batches: its ids are numbered, its weights checked
+and its attributes looked at. Tables with attributes then pass by again, to convert them. The path has two ends:
+`MemoryAssembler` gives a `HIN`; `StoreAssembler` in `io.out_of_core` keeps edges on disk and writes a store.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,20 +16,18 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from neupath.errors import GraphError
-from neupath.graph.hin import HIN, Edges, Floats, check_counts
+from neupath.graph.hin import HIN, Edges, check_counts
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.io.ids import (
-    IdFacts,
-    all_read_as_integers,
+    Numbering,
+    Numbers,
     empty_cell,
     empty_end,
     empty_id,
-    empty_looking,
-    find_fractions,
-    find_twins,
-    first_repeat,
     missing_ids,
+    note_ids,
+    read_as_integers,
     repeated_id,
     similar_id,
     to_weights,
@@ -39,6 +37,11 @@ from neupath.io.plan import EdgePlan, NodePlan, Plan, SelectedRows, Selection
 from neupath.io.tables import Place
 from neupath.io.values import EdgeAttributeColumns, NodeAttributeColumns, TextsOf
 
+ENDS = ("source", "target")
+EdgeRows = dict[str, NDArray[Any]]
+"""Arrays of edges: source and target are rows of nodes, weight is there if they have some, kind if ids are shared."""
+_BLANK_ROWS = 1 << 20
+
 
 def read_tables(plan: Plan) -> HIN:
     """Read the tables of a plan as a graph in memory."""
@@ -46,189 +49,405 @@ def read_tables(plan: Plan) -> HIN:
 
 
 # ---- What is read together -----------------------------------------------------------------------
-class NodePool:
-    """Nodes among which ids are unique: those of one type or, where ids are shared, all."""
+class _TableRows:
+    """The rows of tables that are read one after the other."""
+
+    def __init__(self, selections: Sequence[Selection]) -> None:
+        self.selections = selections
+        self.lengths = [0] * len(selections)
+        """How many rows of each table are read."""
+
+    @property
+    def count(self) -> int:
+        return sum(self.lengths)
+
+    def place(self, row: int) -> str:
+        """Return the file and line of a row."""
+        left = row
+        for selection, length in zip(self.selections, self.lengths, strict=True):
+            if left < length:
+                return selection.place(left)
+            left -= length
+        return f"row {row + 1}"
+
+    def place_after(self, first: int) -> Place:
+        """Return the places of rows that are counted from the row `first` on."""
+        return lambda row: self.place(first + row)
+
+
+class NodePool(_TableRows):
+    """Nodes among which ids are unique: those of one type or, where ids are shared, all.
+
+    The nodes of a pool without tables are the ends of edges in order of appearance: the sources of a group of edges
+    come before its targets, whichever batch they are in.
+    """
 
     def __init__(self, name: str, plans: Sequence[NodePlan], node_type: str) -> None:
+        super().__init__([plan.selection for plan in plans])
         self.name, self.plans = name, plans
         self.node_type = node_type
         """The type of its nodes if they have no other one."""
-        self.attributes = [NodeAttributeColumns(plan.selection) for plan in plans]
-        self.places: list[Place] = [plan.selection.place for plan in plans]
-        self.lengths: list[int] = []
-        """How many nodes each table has."""
+        self.attributes = [NodeAttributeColumns(selection) for selection in self.selections]
+        self.keys = Numbering()
+        """What the ends of edges are looked up by: the ids, behind their spaces if they have some."""
+        self.row_of_key: Numbers | None = None
+        """The place of each key in the order of the nodes, if that is another one than theirs."""
+        self.ids: Any = None
+        self.names: pa.Array | None = None
+        """The names that edges give to their ends."""
+        self.type_names = [node_type]
+        self.types: Numbers | None = None
+        """The type of each node, if it is no pool of one type."""
+        self.row_in_type: Rows | None = None
+        self.kept: Rows | None = None
+        """The rows of its tables that are nodes, if ids are folded."""
+        self.joins_itself = False
+        """Whether edges join its nodes with each other, so that their targets count after all of their sources."""
+        self._first_places = np.empty(0, dtype=np.int64)
 
     @property
-    def place(self) -> Place:
-        return _place_in_files(self.places, self.lengths)
+    def has_names(self) -> bool:
+        return any("name" in selection.columns for selection in self.selections)
 
     @property
     def is_typed(self) -> bool:
         """Whether a table declares which ids are integers; elsewhere their looks decide."""
-        return any(plan.selection.table.typed for plan in self.plans)
+        return any(selection.table.typed for selection in self.selections)
+
+    def add_ends(self, ids: Any, column: int, before: int) -> Numbers:
+        """Return the keys of the ids in a column of ends, new ones too; `before` says how many rows are above."""
+        known = len(self.keys)
+        keys = self.keys.number(ids)
+        if self.joins_itself:
+            new = (column << 40) + before + np.flatnonzero(are_new(keys, known))
+            places = np.concatenate([self._first_places, new])
+            if known and places[:known].max() >> 40 > column:  # some targets were read before these sources
+                own = np.full(len(places), np.iinfo(np.int64).max)
+                own[keys[::-1]] = (column << 40) + np.arange(before, before + len(keys))[::-1]
+                places = np.minimum(places, own)
+            self._first_places = places
+        return keys
+
+    def sort_ends(self) -> None:
+        """Put the ends of edges into their order of appearance."""
+        if (self._first_places[1:] < self._first_places[:-1]).any():
+            order = np.argsort(self._first_places)
+            self.row_of_key = np.empty(len(order), dtype=np.int32)
+            self.row_of_key[order] = np.arange(len(order))
+            self.keys.values = self.keys.values.take(pa.array(order))
+            self.names = None if self.names is None else self.names.take(pa.array(order))
 
 
-class EdgeGroup:
+@dataclass
+class _BadEnds:
+    """What is wrong with the ids in a column of ends: the first that is empty, and those of no node."""
+
+    empty: int | None = None
+    unknown: int | None = None
+    value: object = None
+    count: int = 0
+
+    def update(self, ids: Any, unknown: Rows, before: int) -> None:
+        missing = missing_ids(ids)
+        if self.empty is None and len(missing):
+            self.empty = before + int(missing[0])
+        if self.unknown is None and len(unknown):
+            self.unknown, self.value = before + int(unknown[0]), ids[int(unknown[0])].as_py()
+        self.count += len(unknown)
+
+
+class EdgeGroup(_TableRows):
     """The edges that are read together: of one relation or, where ids are shared, all."""
 
     def __init__(self, number: int, plans: Sequence[EdgePlan]) -> None:
+        super().__init__([plan.selection for plan in plans])
         self.number, self.plans = number, plans
-        self.attributes = EdgeAttributeColumns([plan.selection for plan in plans])
-        self.lengths: list[int] = []
-        """How many edges each table has."""
-
-    @property
-    def place(self) -> Place:
-        return _place_in_files([plan.selection.place for plan in self.plans], self.lengths)
-
-    @property
-    def is_weighted(self) -> bool:
-        return any("weight" in plan.selection.columns for plan in self.plans)
-
-
-def _place_in_files(places: Sequence[Place], lengths: Sequence[int]) -> Place:
-    """Return a function that finds the file and line of a row in several files that were read one after the other."""
-
-    def find(row: int) -> str:
-        left = row
-        for place, length in zip(places, lengths, strict=False):
-            if left < length:
-                return place(left)
-            left -= length
-        return f"row {row + 1}"
-
-    return find
+        self.attributes = EdgeAttributeColumns(self.selections)
+        self.is_weighted = any("weight" in selection.columns for selection in self.selections)
+        self.bad_ends = {end: _BadEnds() for end in ENDS}
+        self.weight_error: GraphError | None = None
+        self.empty_relation: int | None = None
+        self.names: dict[str, list[tuple[Numbers, Any]]] = {end: [] for end in ENDS}
+        """The keys and names of ends, where edges say them."""
 
 
 # ---- The one path --------------------------------------------------------------------------------
 class Assembler(ABC):
     """Makes a graph of the tables of a plan; raises at the first bad row.
 
-    Edges are read first, then nodes; ids of nodes are checked before the ends of edges, and these before weights.
+    Nodes are read first, then edges; of these, ends are checked before weights.
     """
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.options = plan, plan.options
+        self.plan, self.options, self.shared = plan, plan.options, plan.shared
         self.notes = list(plan.options.notes)
-        self.groups = self._group_edges()
+        self.groups = [EdgeGroup(number, [edges]) for number, edges in enumerate(plan.edges)]
+        self.relations = Numbering()
+        """The names of relations where ids are shared."""
+        self._types, self._end_ids = Numbering(), Numbering()
+        if self.shared is not None:
+            self.groups = [EdgeGroup(0, plan.edges)]
         self.pools = self._pool_nodes()
-
-    def _group_edges(self) -> list[EdgeGroup]:
-        if self.plan.shared is not None:
-            return [EdgeGroup(0, self.plan.edges)]
-        return [EdgeGroup(number, [plan]) for number, plan in enumerate(self.plan.edges)]
+        described = any({"source_type", "source_name"} & set(edges.selection.columns) for edges in plan.edges)
+        self.edges_say_types = self.shared is not None and (self.shared.prefixed or described)
+        """Whether edges say the types or names of their ends."""
 
     def _pool_nodes(self) -> dict[str, NodePool]:
-        shared = self.plan.shared
-        if shared is not None:
-            return {"node": NodePool("node", self.plan.nodes, shared.node_type)}
+        if self.shared is not None:
+            pool = NodePool("node", self.plan.nodes, self.shared.node_type)
+            pool.joins_itself = True
+            return {"node": pool}
         pools: dict[str, NodePool] = {}
         for plan in self.plan.nodes:
             if plan.node_type in pools:
                 raise GraphError(f"nodes of type {plan.node_type!r} are given in two tables; give each type once")
             pools[plan.node_type] = NodePool(plan.node_type, [plan], plan.node_type)
-        for group in self.groups:
-            for end in self.ends(group):
+        for edges in self.plan.edges:
+            for end in (edges.relation.source, edges.relation.target):
                 pools.setdefault(end, NodePool(end, [], end))
+            pools[edges.relation.source].joins_itself |= edges.relation.source == edges.relation.target
         return pools
 
-    def ends(self, group: EdgeGroup) -> tuple[str, str]:
-        """Return the names of the two pools that the edges of a group join."""
+    def ends(self, group: EdgeGroup) -> tuple[NodePool, NodePool]:
+        """Return the two pools that the edges of a group join."""
         relation = group.plans[0].relation
-        return (relation.source, relation.target) if self.plan.shared is None else ("node", "node")
-
-    @property
-    def table_of_nodes(self) -> str | None:
-        """What errors call the table of nodes, by default the node table of its type."""
-        if self.plan.shared is None:
-            return None
-        return "node tables" if len(self.plan.nodes) > 1 else "nodes table"
+        source, target = (relation.source, relation.target) if self.shared is None else ("node", "node")
+        return self.pools[source], self.pools[target]
 
     def read_all(self) -> None:
-        """Read all tables, and check ids; raise at the first bad row."""
-        for group in self.groups:
-            self.put_edges(group, self._read_edges(group))
+        """Read all tables, and check ids and weights; raise at the first bad row."""
         for pool in self.pools.values():
             if pool.plans:
-                self.put_nodes(pool, self._read_nodes(pool))
-            else:
-                self.put_ends(pool)
-        for pool in self.pools.values():
-            if pool.plans:
-                self._refuse_repeats(pool)
+                self._read_nodes(pool)
         for group in self.groups:
-            self.find_ends(group)
+            self._read_edges(group)
+        for pool in self.pools.values():
+            if not pool.plans:
+                pool.sort_ends()
+                pool.ids = pool.keys.values
+        if self.shared is not None:
+            self._find_types(self.pools["node"], self.groups[0])
+        for group in self.groups:
+            decided = group.attributes.decide(lambda number, own=group.selections: self.texts_of(own[number]))  # type: ignore[misc]
+            self.notes += [note for note in decided if note not in self.notes]  # two relations may share a table
 
-    def _read_edges(self, group: EdgeGroup) -> Iterator[pa.Table]:
-        """Yield the edges of a group with the columns source, target and perhaps relation, weight, types and names."""
-        for number, plan in enumerate(group.plans):
-            group.lengths.append(0)
-            for rows in self.first_pass(plan.selection):
-                before = sum(group.lengths)
-                group.lengths[number] += len(rows)
-                group.attributes.look(number, rows.attributes)
-                yield self._edge_columns(group, plan, rows, before)
-
-    def _edge_columns(self, group: EdgeGroup, plan: EdgePlan, rows: SelectedRows, before: int) -> pa.Table:
-        columns = dict(rows.columns)
-        if group.is_weighted and "weight" not in columns and len(self.plan.nodes) > 1:
-            columns["weight"] = pa.repeat("1", len(rows))  # in a property graph, some relations have weights
-        if self.plan.shared is None:
-            return pa.table(columns)
-        names = columns.get("relation", pa.repeat(plan.relation.name, len(rows)))
-        columns["relation"] = names.cast(pa.string())
-        return pa.table(self._with_types(columns, plan.selection, lambda row: group.place(before + row)))
-
-    def _with_types(self, columns: dict[str, pa.Array], selection: Selection, place: Place) -> dict[str, pa.Array]:
-        """Return edges whose ids are shared with the types of their ends, where the edges say them."""
-        shared = self.plan.shared
-        assert shared is not None
-        for end in ("source", "target"):
-            columns[end] = _in_space(columns[end], selection.spaces.get(end))
-            if shared.prefixed:
-                columns[f"{end}_type"] = _prefixes(columns[end], place)
-            elif f"{end}_type" in columns:
-                columns[f"{end}_type"] = _plain_labels(columns[f"{end}_type"], shared.labels)
-        if shared.labels is not None:
-            columns["relation"] = _plain_labels(columns["relation"], shared.labels)
-        return columns
-
-    def _read_nodes(self, pool: NodePool) -> Iterator[pa.Table]:
-        """Yield the nodes of a pool with the columns key, id and perhaps name and type."""
+    # ---- Nodes ----
+    def _read_nodes(self, pool: NodePool) -> None:
+        ids, codes, kept, bad = [], [], [], _BadEnds()
+        is_folded = any(selection.fold_ids for selection in pool.selections)
         for number, (plan, attributes) in enumerate(zip(pool.plans, pool.attributes, strict=True)):
-            pool.lengths.append(0)
             for rows in self.first_pass(plan.selection):
+                before, known = pool.count, len(pool.keys)
                 pool.lengths[number] += len(rows)
                 attributes.look(rows.attributes)
-                yield self._node_columns(pool, plan, rows)
+                columns = self._node_columns(pool, plan, rows)
+                numbers = pool.keys.number(columns["key"])
+                is_new = are_new(numbers, known)
+                bad.update(columns["key"], np.flatnonzero(~is_new & ~is_folded), before)
+                if is_folded:
+                    kept.append(before + np.flatnonzero(is_new))
+                    columns = {name: column.filter(pa.array(is_new)) for name, column in columns.items()}
+                ids.append(columns["id"])
+                if self.shared is not None:
+                    codes.append(self._types.number(columns["type"]))
+            self.notes += attributes.notes(self.texts_of(plan.selection))
+        if bad.empty is not None:
+            raise empty_id(pool.place(bad.empty))
+        if bad.unknown is not None:
+            raise repeated_id(pool.place(bad.unknown), bad.value)
+        pool.ids = join_arrays(ids)
+        pool.kept = np.concatenate(kept) if is_folded else None
+        pool.types = np.concatenate(codes) if self.shared is not None else None
 
-    def _node_columns(self, pool: NodePool, plan: NodePlan, rows: SelectedRows) -> pa.Table:
-        shared, several = self.plan.shared, len(pool.plans) > 1
-        ids = rows.columns["id"].cast(pa.string()) if several else rows.columns["id"]
-        columns = {"key": _in_space(ids, plan.selection.spaces.get("id")), "id": ids}
-        if any("name" in each.selection.columns for each in pool.plans):
-            columns["name"] = rows.columns.get("name", pa.nulls(len(rows), pa.string()))
-        if shared is not None:
+    def _node_columns(self, pool: NodePool, plan: NodePlan, rows: SelectedRows) -> dict[str, Any]:
+        several, ids = len(pool.plans) > 1, rows.columns["id"]
+        columns = {"id": ids.cast(pa.string()) if several else ids}
+        columns["key"] = _in_space(columns["id"], plan.selection.spaces.get("id"))
+        if self.shared is not None:
             types = rows.columns.get("type", pa.repeat(plan.node_type, len(rows)))
-            columns["type"] = _plain_labels(types.cast(pa.string()) if several else types, shared.labels)
-        return pa.table(columns)
+            columns["type"] = _plain_labels(types.cast(pa.string()).fill_null(""), self.shared.labels)
+        return columns
 
-    def _refuse_repeats(self, pool: NodePool) -> None:
-        """Raise at the first node without an id, or else at the first with the id of another."""
-        empty = self.first_empty_id(pool)
-        if empty is not None:
-            raise empty_id(pool.place(empty))
-        repeated = self.first_repeated_id(pool)
-        if repeated is not None:
-            raise repeated_id(pool.place(repeated[0]), repeated[1])
+    def _find_types(self, pool: NodePool, group: EdgeGroup) -> None:
+        """Find the type of each node, and its row among those of its type; raise at an empty type or relation."""
+        if self.edges_say_types and not pool.plans:
+            pairs = pool.keys.values.to_numpy()
+            pool.ids, pool.types = self._end_ids.values.take(pa.array(pairs >> 31)), pairs & (2**31 - 1)
+        elif not pool.plans:
+            pool.types = self._types.number(pa.repeat(pool.node_type, len(pool.ids)))
+        assert pool.types is not None
+        pool.type_names, pool.types = _encode(self._types.values.take(pa.array(pool.types)))
+        if "" in pool.type_names:
+            row = int(np.argmax(pool.types == pool.type_names.index("")))
+            raise empty_cell(pool.place(row if pool.kept is None else int(pool.kept[row])), "type")
+        if group.empty_relation is not None:
+            raise empty_cell(group.place(group.empty_relation), "relation")
+        check_counts(len(pool.type_names), len(self.relations))
+        self.options.check_names(self.relations.values.to_pylist())
+        pool.row_in_type = np.empty(len(pool.ids), dtype=np.int64)
+        for _, rows in group_rows(pool.types):
+            pool.row_in_type[rows] = np.arange(len(rows))
 
-    def note_ids(self, node_type: str, ids: "IdFacts") -> None:
-        """Note the ids of a type that look empty, and those that differ from others only by case or spaces."""
-        self.notes += ids.notes(node_type, self.options.in_tables)
+    def typed_nodes(self, pool: NodePool) -> Iterator["TypedNodes"]:
+        """Yield the nodes of each type of a pool; ids are integers if all read as such, unless tables declare them."""
+        is_declared = self.shared is None and pool.is_typed
+        if pool.types is None:
+            ids = pool.ids if is_declared else read_as_integers(pool.ids)
+            yield TypedNodes(pool.node_type, pool, 0, None, ids)
+            return
+        for code, rows in group_rows(pool.types):
+            yield TypedNodes(pool.type_names[code], pool, code, rows, read_as_integers(pool.ids.take(pa.array(rows))))
 
-    def note(self, notes: Sequence[str]) -> None:
-        """Add notes that are not there yet: two relations may be read from one table."""
-        self.notes += [note for note in notes if note not in self.notes]
+    def described(self, pool: NodePool) -> Iterator[tuple[pa.Array | None, pa.Table]]:
+        """Read the names and attributes of the nodes of a pool, batch by batch."""
+        if not pool.has_names and not any(selection.attributes for selection in pool.selections):
+            for first in range(0, max(1, len(pool.ids)), _BLANK_ROWS):
+                some = slice(first, first + _BLANK_ROWS)
+                yield None if pool.names is None else pool.names[some], _blank(len(pool.ids[some]))
+            return
+        first = 0
+        for selection, attributes in zip(pool.selections, pool.attributes, strict=True):
+            for rows in self.second_pass(selection, attributes.read_types):
+                converted = attributes.convert(rows.attributes, pool.place_after(first))
+                names = rows.columns.get("name", pa.nulls(len(rows), pa.string())) if pool.has_names else None
+                if pool.kept is not None:
+                    own = pool.kept[(pool.kept >= first) & (pool.kept < first + len(rows))] - first
+                    converted, names = take_rows(converted, own), None if names is None else names.take(pa.array(own))
+                yield names, converted
+                first += len(rows)
+
+    # ---- Edges ----
+    def _read_edges(self, group: EdgeGroup) -> None:
+        for number, plan in enumerate(group.plans):
+            for rows in self.first_pass(plan.selection):
+                before = group.count
+                group.lengths[number] += len(rows)
+                group.attributes.look(number, rows.attributes)
+                columns = self._edge_columns(group, plan, rows, group.place_after(before))
+                self.keep_edges(group, pa.table(self._number_edges(group, columns, before)))
+        for bad, pool in zip(group.bad_ends.values(), self.ends(group), strict=True):
+            if bad.empty is not None:
+                raise empty_end(group.place(bad.empty), pool.name)
+            if bad.unknown is not None:
+                similar = similar_id(bad.value, pool.keys.values)
+                where = None if self.shared is None else "node tables" if len(pool.plans) > 1 else "nodes table"
+                raise unknown_end(group.place(bad.unknown), pool.name, bad.value, bad.count, where, similar)
+        if self.edges_say_types and not self.pools["node"].plans:
+            self._name_ends(self.pools["node"], group)
+        if group.weight_error is not None:
+            raise group.weight_error
+
+    def _edge_columns(self, group: EdgeGroup, plan: EdgePlan, rows: SelectedRows, place: Place) -> dict[str, Any]:
+        """Return the columns source, target and perhaps weight, relation, and types and names of ends."""
+        columns = dict(rows.columns)
+        if group.is_weighted and "weight" not in columns:  # in a property graph, some relations have weights
+            columns["weight"] = pa.array([None if len(self.plan.nodes) < 2 else "1"] * len(rows), pa.string())
+        if self.shared is None:
+            return columns
+        columns["relation"] = columns.get("relation", pa.repeat(plan.relation.name, len(rows))).cast(pa.string())
+        for end in ENDS:
+            columns[end] = _in_space(columns[end], plan.selection.spaces.get(end))
+            if self.shared.prefixed:
+                columns[f"{end}_type"] = _prefixes(columns[end], place)
+            elif f"{end}_type" in columns:
+                columns[f"{end}_type"] = _plain_labels(columns[f"{end}_type"], self.shared.labels)
+        columns["relation"] = _plain_labels(columns["relation"], self.shared.labels)
+        return columns
+
+    def _number_edges(self, group: EdgeGroup, columns: dict[str, Any], before: int) -> dict[str, Any]:
+        """Return the keys of the ends of edges, with their weights and the numbers of their relations."""
+        numbers: dict[str, Any] = {}
+        for at, (end, pool) in enumerate(zip(ENDS, self.ends(group), strict=True)):
+            if self.edges_say_types and not pool.plans:
+                columns[end] = self._pairs(pool, group, end, columns, before)
+            if pool.plans:
+                numbers[end] = pool.keys.find(columns[end])
+            else:
+                numbers[end] = pool.add_ends(columns[end], 2 * group.number + at, before)
+            group.bad_ends[end].update(columns[end], np.flatnonzero(numbers[end] < 0), before)
+            if f"{end}_name" in columns:
+                group.names[end].append((numbers[end], columns[f"{end}_name"].cast(pa.string())))
+        if group.is_weighted:
+            numbers["weight"] = np.ones(len(columns["weight"]))
+            try:
+                numbers["weight"] = to_weights(columns["weight"], group.place_after(before))
+            except GraphError as error:  # raised once the ends of all edges are checked
+                group.weight_error = group.weight_error or error
+        if self.shared is not None:
+            names = columns["relation"].fill_null("")
+            if group.empty_relation is None and len(missing := missing_ids(names)):
+                group.empty_relation = before + int(missing[0])
+            numbers["relation"] = self.relations.number(names)
+        return numbers
+
+    def _pairs(self, pool: NodePool, group: EdgeGroup, end: str, columns: Mapping[str, Any], before: int) -> pa.Array:
+        """Return a number for each pair of an id and a type, where edges say the types of their ends."""
+        ids, types = columns[end], columns.get(f"{end}_type", pa.repeat(pool.node_type, len(columns[end])))
+        if len(missing := missing_ids(types)):
+            raise empty_cell(group.place(before + int(missing[0])), "type")
+        if len(missing := missing_ids(ids)):
+            raise empty_end(group.place(before + int(missing[0])), types[int(missing[0])].as_py())
+        return pa.array(self._end_ids.number(ids).astype(np.int64) << 31 | self._types.number(types))
+
+    def _name_ends(self, pool: NodePool, group: EdgeGroup) -> None:
+        """Give each node the first name that edges give to it."""
+        columns = group.selections[0].columns
+        if "source_name" not in columns:
+            return
+        parts = [part for end in ENDS for part in group.names[end]]
+        keys, names = np.concatenate([keys for keys, _ in parts]), join_arrays([names for _, names in parts])
+        pool.names, several = _first_names(keys, names, len(pool.keys))
+        if several and "source_type" not in columns:
+            raise _shared_names(several, group.selections[0])
+        if several:
+            self.notes.append(_note_several_names(several, columns))
+
+    def edges(self, group: EdgeGroup) -> Iterator[tuple[EdgeRows, pa.Table]]:
+        """Yield the edges of a group as rows of their nodes, and their attributes, batch by batch."""
+        if not group.attributes.kinds:
+            for numbers in self.kept_edges(group):
+                yield self._rows_of(group, numbers), _blank(len(numbers))
+            return
+        kept, before = _Cutter(self.kept_edges(group)), 0
+        for number in range(len(group.plans)):
+            for part in self._attributes_again(group, number):
+                rows = self._rows_of(group, kept.take(len(part)))
+                yield rows, group.attributes.convert(number, part, rows.get("weight"), group.place_after(before))
+                before += len(part)
+
+    def _attributes_again(self, group: EdgeGroup, number: int) -> Iterator[pa.Table]:
+        selection = group.selections[number]
+        if not selection.attributes:
+            for first in range(0, group.lengths[number], _BLANK_ROWS):
+                yield _blank(min(_BLANK_ROWS, group.lengths[number] - first))
+            return
+        for rows in self.second_pass(selection, group.attributes.read_types(number)):
+            yield rows.attributes
+
+    def _rows_of(self, group: EdgeGroup, numbers: pa.Table) -> EdgeRows:
+        """Return the rows of the nodes of edges, their weights, and their kinds where ids are shared."""
+        rows = {name: join_arrays([numbers[name]]).to_numpy() for name in numbers.column_names}
+        for end, pool in zip(ENDS, self.ends(group), strict=True):
+            if pool.row_of_key is not None:
+                rows[end] = pool.row_of_key[rows[end]]
+        if self.shared is not None:
+            pool, codes = self.pools["node"], rows.pop("relation")
+            assert pool.types is not None
+            assert pool.row_in_type is not None
+            rows["kind"] = np.ravel_multi_index((codes, *(pool.types[rows[end]] for end in ENDS)), self._shape)
+            rows |= {end: pool.row_in_type[rows[end]] for end in ENDS}
+        return rows
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        types = len(self.pools["node"].type_names)
+        return len(self.relations), types, types
+
+    def relation_of(self, kind: int) -> Relation | None:
+        """Return the relation and types of ends that a kind stands for, or None if the options leave it out."""
+        name, source, target = map(int, np.unravel_index(kind, self._shape))
+        types = self.pools["node"].type_names
+        return self.options.relation(types[source], self.relations.values[name].as_py(), types[target])
 
     # ---- What the two ends do differently ----
     @abstractmethod
@@ -236,31 +455,91 @@ class Assembler(ABC):
         """Read a table for the first time; its attributes are looked at."""
 
     @abstractmethod
-    def put_edges(self, group: EdgeGroup, batches: Iterator[pa.Table]) -> None:
-        """Keep the edges of a group."""
+    def second_pass(self, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[SelectedRows]:
+        """Read a table again, its attributes with some types."""
 
     @abstractmethod
-    def put_nodes(self, pool: NodePool, batches: Iterator[pa.Table]) -> None:
-        """Keep the nodes of a pool."""
+    def texts_of(self, selection: Selection) -> TextsOf:
+        """Return what returns the values of an attribute as they were read."""
 
     @abstractmethod
-    def put_ends(self, pool: NodePool) -> None:
-        """Make nodes of the distinct ids of edges, in order of appearance."""
+    def keep_edges(self, group: EdgeGroup, numbers: pa.Table) -> None:
+        """Keep the next edges of a group."""
 
     @abstractmethod
-    def first_empty_id(self, pool: NodePool) -> int | None:
-        """Return the first node without an id."""
-
-    @abstractmethod
-    def first_repeated_id(self, pool: NodePool) -> tuple[int, object] | None:
-        """Return the first node with the id of another above it, and that id."""
-
-    @abstractmethod
-    def find_ends(self, group: EdgeGroup) -> None:
-        """Find the nodes of all ends, then read the weights; raise at the first that is bad."""
+    def kept_edges(self, group: EdgeGroup) -> Iterator[pa.Table]:
+        """Return the edges of a group that were kept."""
 
 
-# ---- Ids and types of tables whose ids are shared ------------------------------------------------
+@dataclass(frozen=True)
+class TypedNodes:
+    """The nodes of one type: which they are in their pool, None if all, and their ids."""
+
+    node_type: str
+    pool: NodePool
+    code: int
+    rows: Rows | None
+    ids: pa.Array
+
+
+class _Cutter:
+    """Cuts a stream of tables into pieces of any length."""
+
+    def __init__(self, tables: Iterator[pa.Table]) -> None:
+        self._tables = tables
+        self._left: list[pa.Table] = []
+
+    def take(self, count: int) -> pa.Table:
+        """Return the next rows."""
+        while not self._left or sum(map(len, self._left)) < count:
+            self._left.append(next(self._tables))
+        whole = self._left[0] if len(self._left) == 1 else pa.concat_tables(self._left)
+        self._left = [whole.slice(count)]
+        return whole.slice(0, count)
+
+
+def _blank(count: int) -> pa.Table:
+    """Return a table of some rows without columns."""
+    return pa.table({"": pa.nulls(count)}).select([])
+
+
+def take_rows(table: pa.Table, rows: Rows) -> pa.Table:
+    """Return some rows of a table, which may have no columns."""
+    return table.take(pa.array(rows)) if table.num_columns else _blank(len(rows))
+
+
+def join_arrays(arrays: Sequence[Any]) -> pa.Array:
+    """Return arrays, chunked or not, as one."""
+    chunks = [c for each in arrays for c in (each.chunks if isinstance(each, pa.ChunkedArray) else [each])]
+    if len(chunks) == 1:
+        return chunks[0]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], arrays[0].type)
+
+
+def are_new(numbers: Numbers, known: int) -> NDArray[np.bool_]:
+    """Mark the rows in which a number stands for the first time, if new ones are given in order from `known` on."""
+    marks: NDArray[np.bool_] = np.diff(np.maximum.accumulate(np.maximum(numbers, known - 1)), prepend=known - 1) > 0
+    return marks
+
+
+def group_rows(codes: Numbers) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """Yield each distinct code, ascending, with its positions, ascending."""
+    if codes.max(initial=0) < 1 << 15:
+        codes = codes.astype(np.int16)  # numpy sorts these by radix, which is several times faster
+    order = np.argsort(codes, kind="stable")
+    ordered = codes[order]
+    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    for positions in np.split(order, starts) if len(order) else ():
+        yield int(codes[positions[0]]), positions
+
+
+def _encode(column: pa.Array) -> tuple[list[str], Numbers]:
+    """Return the distinct texts of a column in order of appearance, and the number of each."""
+    encoded = column.dictionary_encode()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
+
+
+# ---- Ids, types and names of tables whose ids are shared -----------------------------------------
 BIOLINK = "biolink:"
 GENERAL_CLASSES = {
     "Entity", "NamedThing", "BiologicalEntity", "PhysicalEntity", "PhysicalEssence", "PhysicalEssenceOrOccurrent",
@@ -271,7 +550,7 @@ GENERAL_CLASSES = {
 """Classes of Biolink that say less than any other beside them."""
 
 
-def _in_space(ids: pa.Array, space: str | None) -> pa.Array:
+def _in_space(ids: Any, space: str | None) -> Any:
     """Return ids behind the space that they belong to; an empty id stays empty."""
     if not space:
         return ids
@@ -279,7 +558,7 @@ def _in_space(ids: pa.Array, space: str | None) -> pa.Array:
     return pc.if_else(pc.equal(texts, ""), texts, pc.binary_join_element_wise(f"{space}:", texts, ""))
 
 
-def _plain_labels(column: pa.Array, delimiter: str | None) -> pa.Array:
+def _plain_labels(column: Any, delimiter: str | None) -> Any:
     """Return one label of each cell, without its prefix `biolink:`: the first that is not a general class.
 
     >>> _plain_labels(pa.array(["biolink:NamedThing|biolink:Gene"]), "|")[0].as_py()
@@ -287,7 +566,7 @@ def _plain_labels(column: pa.Array, delimiter: str | None) -> pa.Array:
     """
     if delimiter is None:
         return column
-    encoded = column.cast(pa.string()).dictionary_encode()
+    encoded = join_arrays([column]).cast(pa.string()).dictionary_encode()
     plain = []
     for cell in encoded.dictionary.to_pylist():
         labels = [label.removeprefix(BIOLINK) for label in cell.split(delimiter) if label]
@@ -295,7 +574,7 @@ def _plain_labels(column: pa.Array, delimiter: str | None) -> pa.Array:
     return pa.array(plain, pa.string()).take(encoded.indices)
 
 
-def _prefixes(ids: pa.Array, place: Place) -> pa.Array:
+def _prefixes(ids: Any, place: Place) -> Any:
     """Return the types that stand before '::' in ids."""
     without = np.flatnonzero(~pc.fill_null(pc.match_substring(ids, "::"), True).to_numpy(zero_copy_only=False))
     if len(without):
@@ -307,299 +586,120 @@ def _prefixes(ids: pa.Array, place: Place) -> pa.Array:
     return pc.list_element(pc.split_pattern(ids, "::", max_splits=1), 0)
 
 
+def _first_names(nodes: Numbers, names: pa.Array, count: int) -> tuple[pa.Array, int]:
+    """Return the first name of each node, and how many nodes have several."""
+    filled = np.setdiff1d(np.arange(len(names)), missing_ids(names))
+    codes = names.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    pairs = np.unique(np.stack([nodes[filled].astype(np.int64), codes[filled].astype(np.int64)]), axis=1)
+    several = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
+    named, at = np.unique(nodes[filled], return_index=True)
+    chosen = np.full(count, -1, dtype=np.int64)
+    chosen[named] = filled[at]
+    return names.take(pa.array(chosen, mask=chosen < 0)), several
+
+
+def _note_several_names(several: int, columns: Mapping[str, str]) -> str:
+    return (
+        f"{several:,} node{'s have' if several > 1 else ' has'} more than one name in {columns['source_name']}, "
+        f"{columns['target_name']}: the first is used; if {columns['source']} does not identify nodes, name other "
+        f"columns under [triples] in graph.toml"
+    )
+
+
+def _shared_names(several: int, selection: Selection) -> GraphError:
+    """Return the error of ids with several names where no types tell nodes of one id apart."""
+    columns = selection.columns
+    return GraphError(
+        f"{selection.table.title}: {several:,} id{'s' * (several > 1)} in {columns['source']} and "
+        f"{columns['target']} have several names in {columns['source_name']} and {columns['target_name']}, so "
+        f"they do not identify nodes; name columns of types or of other ids under [triples] in graph.toml (‹config›)"
+    )
+
+
 # ---- In memory -----------------------------------------------------------------------------------
-@dataclass
-class _Nodes:
-    """The nodes of a pool in memory."""
-
-    keys: pa.Array
-    """What the ends of edges are looked up by: the ids, behind their spaces if they have some."""
-    ids: pa.Array
-    types: pa.Array | None = None
-    """The type of each node, or None if all have one."""
-    names: pa.Array | None = None
-    attributes: pa.Table = field(default_factory=lambda: pa.table({}))
-    type_names: Sequence[str] = ()
-    type_codes: NDArray[np.int64] | None = None
-    row_in_type: Rows | None = None
-
-
-@dataclass
-class _EdgeRows:
-    """The edges of a group in memory: their columns as they were read, then as rows."""
-
-    columns: dict[str, pa.Array]
-    """Ids go once their nodes are known."""
-    ends: dict[str, NDArray[np.integer]] = field(default_factory=dict)
-    """source, target -> the nodes there, by their place in the pool."""
-    weights: Floats | None = None
-    attributes: pa.Table = field(default_factory=lambda: pa.table({}))
-
-
 class MemoryAssembler(Assembler):
     """Reads whole tables into a graph in memory."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__(plan)
-        self._attributes: dict[int, pa.Table] = {}
-        """The attributes that were read of each selection, by its identity."""
-        self._edges: list[_EdgeRows] = []
-        self._nodes: dict[str, _Nodes] = {}
+        self._read: dict[int, SelectedRows] = {}
+        """What the second pass needs of each selection, by its identity."""
+        self._edges: dict[int, list[pa.Table]] = {group.number: [] for group in self.groups}
 
     def assemble(self) -> HIN:
         """Return the graph."""
         self.read_all()
-        nodes = [each for pool in self.pools.values() for each in self._build_nodes(pool)]
-        edges = [each for group in self.groups for each in self._build_edges(group)]
+        nodes = [each for pool in self.pools.values() for each in self._nodes_of(pool)]
+        edges = [each for group in self.groups for each in self._edges_of(group)]
         for each in nodes:
-            self.note_ids(each.node_type, self._look_at_ids(each, edges))
+            self.notes += note_ids(each.node_type, each.ids, self.options, _edge_counter(each.node_type, edges))
         options = self.options
         hin = HIN.build(
             nodes, edges, duplicates=options.duplicates, abbreviations=options.abbreviations, notes=self.notes
         )
-        return replace(hin, notes=(*hin.notes, *_note_backwards(hin))) if self._edges_say_types else hin
+        return replace(hin, notes=(*hin.notes, *_note_backwards(hin))) if self.edges_say_types else hin
 
-    # ---- Tables ----
     def first_pass(self, selection: Selection) -> Iterator[SelectedRows]:
         rows = selection.read()
-        self._attributes[id(selection)] = rows.attributes
         yield rows
+        kept = {role: column for role, column in rows.columns.items() if role in ("id", "name")}
+        self._read[id(selection)] = SelectedRows(kept, rows.attributes)
 
-    def _attributes_again(self, selection: Selection, types: Mapping[str, pa.DataType]) -> pa.Table:
-        """Return the attributes of a table with some types; what was read as something else is read again."""
-        attributes = self._attributes[id(selection)]
-        other = {column: kind for column, kind in types.items() if attributes.schema.field(column).type != kind}
-        if not other:
-            return attributes
-        again = replace(selection, attributes=list(other)).read(other).attributes
+    def second_pass(self, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[SelectedRows]:
+        """Return what was read; attributes that were read as something else are read again."""
+        rows = self._read[id(selection)]
+        other = {column: kind for column, kind in types.items() if rows.attributes.schema.field(column).type != kind}
+        attributes = rows.attributes
+        again = replace(selection, attributes=list(other)).read(other).attributes if other else attributes
         for column in other:
             attributes = attributes.set_column(attributes.column_names.index(column), column, again[column])
-        return attributes
+        yield SelectedRows(rows.columns, attributes)
 
-    def _texts_of(self, selection: Selection) -> TextsOf:
-        return lambda column: [self._attributes[id(selection)][column]]
+    def texts_of(self, selection: Selection) -> TextsOf:
+        return lambda column: [self._read[id(selection)].attributes[column]]
 
-    def put_edges(self, group: EdgeGroup, batches: Iterator[pa.Table]) -> None:
-        assert group.number == len(self._edges)
-        self._edges.append(_EdgeRows(_columns(list(batches))))
+    def keep_edges(self, group: EdgeGroup, numbers: pa.Table) -> None:
+        self._edges[group.number].append(numbers)
 
-    def put_nodes(self, pool: NodePool, batches: Iterator[pa.Table]) -> None:
-        columns = _columns(list(batches))
-        tables = []
-        for plan, attributes, place in zip(pool.plans, pool.attributes, pool.places, strict=True):
-            self.notes += attributes.notes(self._texts_of(plan.selection))
-            tables.append(attributes.convert(self._attributes[id(plan.selection)], place))
-        if len(tables) > 1:
+    def kept_edges(self, group: EdgeGroup) -> Iterator[pa.Table]:
+        yield from self._edges.pop(group.number)
+
+    def _nodes_of(self, pool: NodePool) -> Iterator[Nodes]:
+        several, parts = len(pool.plans) > 1, list(self.described(pool))
+        tables = [attributes for _, attributes in parts]
+        if several:
             tables = [each.rename_columns([_untyped(name) for name in each.column_names]) for each in tables]
         whole = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="permissive")
-        nodes = _Nodes(columns["key"], columns["id"], columns.get("type"), columns.get("name"), whole)
-        first = _first_rows(nodes.keys) if any(plan.selection.fold_ids for plan in pool.plans) else None
-        self._nodes[pool.name] = nodes if first is None else _take_nodes(nodes, first)
+        names = join_arrays([names for names, _ in parts]) if parts and parts[0][0] is not None else None
+        for typed in self.typed_nodes(pool):
+            own, attributes = names, whole
+            if typed.rows is not None:
+                own = None if names is None else names.take(pa.array(typed.rows))
+                attributes = take_rows(whole, typed.rows)
+            if several:
+                attributes = _with_values(attributes)
+                own = None if own is None or own.null_count == len(own) else own
+            yield Nodes(typed.node_type, typed.ids, own, attributes)
 
-    def put_ends(self, pool: NodePool) -> None:
-        if self._edges_say_types:
-            self._nodes[pool.name] = self._typed_ends(pool)
+    def _edges_of(self, group: EdgeGroup) -> Iterator[Edges]:
+        parts = list(self.edges(group))
+        rows = {name: _joined([own[name] for own, _ in parts]) for name in parts[0][0]}
+        tables = [attributes for _, attributes in parts]
+        attributes = tables[0] if len(tables) == 1 else pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        sources, targets, weights = rows["source"], rows["target"], rows.get("weight")
+        if self.shared is None:
+            ends = sources.astype(np.int64), targets.astype(np.int64)
+            yield Edges(group.plans[0].relation, *ends, weights, attributes)
             return
-        columns = [
-            (self._edges[group.number], end)
-            for group in self.groups
-            for end, name in zip(("source", "target"), self.ends(group), strict=True)
-            if name == pool.name
-        ]
-        ids, numbers = _number_ids([edges.columns[end] for edges, end in columns])
-        for (edges, end), rows in zip(columns, numbers, strict=True):
-            if not len(missing_ids(edges.columns[end])):  # `find_ends` reports those that are missing
-                edges.ends[end] = rows
-                del edges.columns[end]
-        types = None if self.plan.shared is None else pa.repeat(pool.node_type, len(ids))
-        self._nodes[pool.name] = _Nodes(ids, ids, types)
-
-    # ---- Ids ----
-    def first_empty_id(self, pool: NodePool) -> int | None:
-        missing = missing_ids(self._nodes[pool.name].keys)
-        return int(missing[0]) if len(missing) else None
-
-    def first_repeated_id(self, pool: NodePool) -> tuple[int, object] | None:
-        keys = self._nodes[pool.name].keys
-        row = first_repeat(keys)
-        return None if row is None else (row, keys[row].as_py())
-
-    def find_ends(self, group: EdgeGroup) -> None:
-        edges = self._edges[group.number]
-        for end, name in zip(("source", "target"), self.ends(group), strict=True):
-            if end not in edges.ends:
-                edges.ends[end] = self._rows_of(group, edges.columns[end], self.pools[name])
-                del edges.columns[end]
-        edges.weights = to_weights(edges.columns.get("weight"), group.place)
-        if group.attributes.names:
-            edges.attributes = self._edge_attributes(group, edges.weights)
-
-    def _rows_of(self, group: EdgeGroup, ids: pa.Array, pool: NodePool) -> NDArray[np.integer]:
-        """Return the places of ids in their pool."""
-        nodes, missing = self._nodes[pool.name], missing_ids(ids)
-        if len(missing):
-            raise empty_end(group.place(int(missing[0])), pool.name)
-        same = ids.type == nodes.keys.type
-        keys, values = (ids, nodes.keys) if same else (pc.cast(ids, pa.string()), pc.cast(nodes.keys, pa.string()))
-        rows = pc.index_in(keys, value_set=values)
-        if rows.null_count:
-            first = int(np.flatnonzero(pc.is_null(rows).to_numpy(zero_copy_only=False))[0])
-            value = ids[first].as_py()
-            similar = similar_id(value, nodes.keys)
-            raise unknown_end(group.place(first), pool.name, value, rows.null_count, self.table_of_nodes, similar)
-        numbers: NDArray[np.integer] = rows.to_numpy(zero_copy_only=False)
-        return numbers
-
-    def _edge_attributes(self, group: EdgeGroup, weights: Floats | None) -> pa.Table:
-        attributes = group.attributes
-        self.note(attributes.decide(lambda number: self._texts_of(attributes.selections[number])))
-        parts, start = [], 0
-        for number, length in enumerate(group.lengths):
-            rows = self._attributes_again(attributes.selections[number], attributes.read_types(number))
-            own = None if weights is None else weights[start : start + length]
-            parts.append(attributes.convert(number, rows, own, lambda row, start=start: group.place(start + row)))  # type: ignore[misc]
-            start += length
-        return pa.concat_tables(parts).unify_dictionaries().combine_chunks() if len(parts) > 1 else parts[0]
-
-    # ---- Edges that say the types of their ends ----
-    @property
-    def _edges_say_types(self) -> bool:
-        """Whether edges say the types or names of their ends."""
-        columns = self._edges[0].columns if self.plan.shared is not None else {}
-        return bool({"source_type", "source_name"} & columns.keys())
-
-    def _typed_ends(self, pool: NodePool) -> _Nodes:
-        """Return the distinct pairs of type and id at the ends of edges, in order of appearance."""
-        columns, place = self._edges[0].columns, self.groups[0].place
-        both_ids = [columns[end] for end in ("source", "target")]
-        untyped = pa.repeat(pool.node_type, len(both_ids[0]))
-        both_types = [columns.get(f"{end}_type", untyped) for end in ("source", "target")]
-        for ids, types in zip(both_ids, both_types, strict=True):
-            if len(missing := missing_ids(types)):
-                raise empty_cell(place(int(missing[0])), "type")
-            if len(missing := missing_ids(ids)):
-                raise empty_end(place(int(missing[0])), types[int(missing[0])].as_py())
-        ids, types = (pa.chunked_array(both).combine_chunks() for both in (both_ids, both_types))
-        _, id_codes = _encode(ids)
-        type_names, type_codes = _encode(types)
-        _, first, pairs = np.unique(id_codes * len(type_names) + type_codes, return_index=True, return_inverse=True)
-        order = np.argsort(first)
-        number = np.empty(len(order), dtype=np.int64)
-        number[order] = np.arange(len(order))
-        rows, first = number[pairs], first[order]
-        half = len(both_ids[0])
-        self._edges[0].ends = {"source": rows[:half], "target": rows[half:]}
-        names, several = _names_of_ends(columns, rows, first)
-        if several and "source_type" not in columns:
-            raise _shared_names(several, self.plan)
-        self.notes += _note_several_names(several, self.plan)
-        own = ids.take(pa.array(first))
-        return _Nodes(own, own, types.take(pa.array(first)), names)
-
-    # ---- Nodes and edges of each type ----
-    def _build_nodes(self, pool: NodePool) -> Iterator[Nodes]:
-        nodes, typed = self._nodes[pool.name], self.plan.shared is None and pool.is_typed
-        if nodes.types is None:
-            yield Nodes(pool.node_type, _as_integers(nodes.ids, typed), nodes.names, nodes.attributes)
-            return
-        if len(missing := missing_ids(nodes.types)):
-            raise empty_cell(pool.place(int(missing[0])), "type")
-        nodes.type_names, nodes.type_codes = _encode(nodes.types)
-        relations = self._edges[0].columns["relation"]
-        if len(missing := missing_ids(relations)):
-            raise empty_cell(self.groups[0].place(int(missing[0])), "relation")
-        check_counts(len(nodes.type_names), len(relations.unique()))
-        nodes.row_in_type = np.empty(len(nodes.ids), dtype=np.int64)
-        rows_of_type = dict(_group(nodes.type_codes))
-        for code, node_type in enumerate(nodes.type_names):
-            rows = rows_of_type[code]
-            nodes.row_in_type[rows] = np.arange(len(rows))
-            own = _take_nodes(nodes, rows)
-            if len(pool.plans) > 1:
-                own.attributes = _with_values(own.attributes)
-                own.names = None if own.names is None or own.names.null_count == len(rows) else own.names
-            yield Nodes(node_type, _as_integers(own.ids, typed), own.names, own.attributes)
-
-    def _build_edges(self, group: EdgeGroup) -> Iterator[Edges]:
-        edges = self._edges[group.number]
-        if self.plan.shared is None:
-            sources, targets = (edges.ends.pop(end).astype(np.int64) for end in ("source", "target"))
-            yield Edges(group.plans[0].relation, sources, targets, edges.weights, edges.attributes)
-            return
-        nodes = self._nodes["node"]
-        assert nodes.type_codes is not None
-        assert nodes.row_in_type is not None
-        relation_names, relation_codes = _encode(edges.columns["relation"])
-        self.options.check_names(relation_names)
-        types, shape = nodes.type_names, (len(relation_names), len(nodes.type_names), len(nodes.type_names))
-        both = [edges.ends[end] for end in ("source", "target")]
-        ends = [nodes.type_codes[rows] for rows in both]
-        for kind, rows in _group(np.ravel_multi_index((relation_codes, *ends), shape)):
-            name, source, target = map(int, np.unravel_index(kind, shape))
-            relation = self.options.relation(types[source], relation_names[name], types[target])
+        for kind, own in group_rows(rows["kind"]):
+            relation = self.relation_of(kind)
             if relation is not None:
-                sources, targets = (nodes.row_in_type[each[rows]] for each in both)
-                weights = None if edges.weights is None else edges.weights[rows]
-                own = edges.attributes.take(pa.array(rows)) if edges.attributes.num_columns else edges.attributes
-                yield Edges(relation, sources, targets, weights, _with_values(own))
-
-    def _look_at_ids(self, nodes: Nodes, edges: Sequence[Edges]) -> IdFacts:
-        ends = [
-            rows
-            for each in edges
-            for end, rows in ((each.relation.source, each.sources), (each.relation.target, each.targets))
-            if end == nodes.node_type
-        ]
-        counts: dict[str, int] = {}
-        if self.options.missing_ids is None:
-            for row in empty_looking(nodes.ids).tolist():
-                counts[nodes.ids[row].as_py()] = sum(int(np.count_nonzero(np.asarray(rows) == row)) for rows in ends)
-        if self.options.fold_ids is not None:
-            return IdFacts(counts)
-        return IdFacts(counts, find_twins(nodes.ids), find_fractions(nodes.ids))
+                weighs = None if weights is None else weights[own]
+                yield Edges(relation, sources[own], targets[own], weighs, _with_values(take_rows(attributes, own)))
 
 
-def _columns(tables: Sequence[pa.Table]) -> dict[str, pa.Array]:
-    """Return the columns of tables one after the other; where a table lacks one, it is null."""
-    whole = tables[0] if len(tables) == 1 else pa.concat_tables(tables, promote_options="default")
-    return {name: whole[name].combine_chunks() for name in whole.column_names}
-
-
-def _take_nodes(nodes: _Nodes, rows: Rows) -> _Nodes:
-    taken = pa.array(rows)
-    types, names = (None if each is None else each.take(taken) for each in (nodes.types, nodes.names))
-    attributes = nodes.attributes.take(taken) if nodes.attributes.num_columns else nodes.attributes
-    return _Nodes(nodes.keys.take(taken), nodes.ids.take(taken), types, names, attributes)
-
-
-def _first_rows(ids: pa.Array) -> Rows:
-    """Return the rows in which an id stands first."""
-    codes = pc.fill_null(ids.dictionary_encode().indices, -1).to_numpy(zero_copy_only=False)
-    return np.sort(np.unique(codes, return_index=True)[1]).astype(np.int64)
-
-
-def _number_ids(columns: Sequence[pa.Array]) -> tuple[pa.Array, list[NDArray[np.integer]]]:
-    """Return the distinct ids of some columns in order of appearance, and the number of each id in each column.
-
-    Empty ids are numbered, too.
-
-    >>> _number_ids([pa.array([], pa.string()), pa.array(["b", "a", "b"])])[1][1].tolist()
-    [0, 1, 0]
-    """
-    same = len({column.type for column in columns}) == 1
-    all_ids = pa.chunked_array(columns if same else [pc.cast(each, pa.string()) for each in columns])
-    chunks = all_ids.dictionary_encode().chunks  # Arrow drops columns without rows
-    ids = chunks[-1].dictionary if chunks else pa.array([], all_ids.type)
-    filled = iter(chunks)
-    codes = [pc.fill_null(next(filled).indices, 0) if len(each) else pa.array([], pa.int32()) for each in columns]
-    return ids, [each.to_numpy(zero_copy_only=False) for each in codes]
-
-
-def _as_integers(ids: pa.Array, is_typed: bool) -> pa.Array:
-    """Return ids as integers if all of them read as integers, unless their table declares what they are."""
-    if is_typed or not pa.types.is_string(ids.type) or not len(ids) or not all_read_as_integers(ids):
-        return ids
-    return pc.cast(ids, pa.int64())
+def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
 def _untyped(name: str) -> str:
@@ -612,59 +712,15 @@ def _with_values(attributes: pa.Table) -> pa.Table:
     return attributes.select([c for c in attributes.column_names if attributes[c].null_count < len(attributes)])
 
 
-def _group(codes: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """Yield each distinct code, ascending, with its positions, ascending."""
-    if codes.max(initial=0) < 1 << 15:
-        codes = codes.astype(np.int16)  # numpy sorts these by radix, which is several times faster
-    order = np.argsort(codes, kind="stable")
-    ordered = codes[order]
-    starts = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-    for positions in np.split(order, starts) if len(order) else ():
-        yield int(codes[positions[0]]), positions
+def _edge_counter(node_type: str, edges: Sequence[Edges]) -> Callable[[int], int]:
+    """Return a function that counts the edges at a node of a type."""
 
+    def count(row: int) -> int:
+        ends = [each.sources for each in edges if each.relation.source == node_type]
+        ends += [each.targets for each in edges if each.relation.target == node_type]
+        return sum(int(np.count_nonzero(rows == row)) for rows in ends)
 
-def _encode(column: pa.Array) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the distinct texts of a column in order of appearance, and the number of each."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-
-
-def _names_of_ends(columns: Mapping[str, pa.Array], rows: Rows, first: Rows) -> tuple[pa.Array | None, int]:
-    """Return the first name of each node, if there are names, and how many nodes have several."""
-    if "source_name" not in columns:
-        return None, 0
-    both = [columns["source_name"].cast(pa.string()), columns["target_name"].cast(pa.string())]
-    names = pa.chunked_array(both).combine_chunks()
-    filled = np.setdiff1d(np.arange(len(names)), missing_ids(names))
-    codes = names.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    pairs = np.unique(np.stack([rows[filled], codes[filled].astype(np.int64)]), axis=1)
-    several = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
-    named, at = np.unique(rows[filled], return_index=True)
-    chosen = np.full(len(first), -1, dtype=np.int64)
-    chosen[named] = filled[at]
-    return names.take(pa.array(chosen, mask=chosen < 0)), several
-
-
-def _note_several_names(several: int, plan: Plan) -> list[str]:
-    if not several:
-        return []
-    columns = plan.edges[0].selection.columns
-    return [
-        f"{several:,} node{'s have' if several > 1 else ' has'} more than one name in {columns['source_name']}, "
-        f"{columns['target_name']}: the first is used; if {columns['source']} does not identify nodes, name other "
-        f"columns under [triples] in graph.toml"
-    ]
-
-
-def _shared_names(several: int, plan: Plan) -> GraphError:
-    """Return the error of ids with several names where no types tell nodes of one id apart."""
-    selection = plan.edges[0].selection
-    columns = selection.columns
-    return GraphError(
-        f"{selection.table.title}: {several:,} id{'s' * (several > 1)} in {columns['source']} and "
-        f"{columns['target']} have several names in {columns['source_name']} and {columns['target_name']}, so "
-        f"they do not identify nodes; name columns of types or of other ids under [triples] in graph.toml (‹config›)"
-    )
+    return count
 
 
 def _note_backwards(hin: HIN) -> list[str]:

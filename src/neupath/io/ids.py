@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,9 @@ from neupath.graph.hin import Floats
 from neupath.graph.nodes import Rows
 from neupath.graph.notations import EMPTY_WORDS, UNKNOWN_WORDS
 from neupath.io.tables import Place
+
+if TYPE_CHECKING:
+    from neupath.io.plan import ReadOptions
 
 # ---- Reading ids ---------------------------------------------------------------------------------
 INTEGERS = r"^(0|-?[1-9][0-9]{0,17})$"
@@ -80,6 +83,57 @@ def missing_ids(ids: pa.Array) -> Rows:
     return np.flatnonzero(empty.to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
+Numbers = NDArray[np.integer]
+
+
+class Numbering:
+    """Distinct values, numbered in order of appearance, batch by batch.
+
+    Integers become texts once a batch of texts comes.
+
+    >>> ids = Numbering()
+    >>> ids.number(pa.array(["b", "a"])).tolist(), ids.number(pa.array(["c", "b"])).tolist(), ids.values.to_pylist()
+    ([0, 1], [2, 0], ['b', 'a', 'c'])
+    """
+
+    def __init__(self) -> None:
+        self.values: pa.Array = pa.nulls(0)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def number(self, column: Any) -> Numbers:
+        """Return the number of each value, with new ones for values that are new; null has none of its own."""
+        if pa.types.is_null(self.values.type):
+            self.values = self.values.cast(column.type)
+        if self.values.type != column.type:
+            self.values, column = self.values.cast(pa.string()), column.cast(pa.string())
+        if not len(column):
+            return np.empty(0, dtype=np.int32)
+        if not len(self):
+            chunked = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+            chunks = chunked.dictionary_encode().chunks
+            self.values = chunks[-1].dictionary
+            return np.concatenate([chunk.indices.fill_null(0).to_numpy() for chunk in chunks])
+        numbers = self.find(column)
+        new = numbers < 0
+        if new.any():
+            more = Numbering()
+            numbers = numbers.copy()
+            numbers[new] = len(self) + more.number(column.filter(pa.array(new)))
+            self.values = pa.concat_arrays([self.values, more.values])
+        return numbers
+
+    def find(self, column: Any) -> Numbers:
+        """Return the number of each value, or -1 if it has none."""
+        values = self.values
+        if values.type != column.type:
+            values, column = values.cast(pa.string()), column.cast(pa.string())
+        found = pc.index_in(column, value_set=values)
+        numbers: Numbers = (found.fill_null(-1) if found.null_count else found).to_numpy()
+        return numbers
+
+
 def first_repeat(ids: pa.Array) -> int | None:
     """Return the first row with the id of another above it, or None.
 
@@ -97,6 +151,12 @@ def first_repeat(ids: pa.Array) -> int | None:
 def all_read_as_integers(texts: pa.Array) -> bool:
     """Whether all texts are integers that print the same again."""
     return bool(pc.all(pc.match_substring_regex(texts, INTEGERS)).as_py() is not False)
+
+
+def read_as_integers(ids: pa.Array) -> pa.Array:
+    """Return texts as integers if all of them read as integers."""
+    is_text = pa.types.is_string(ids.type) and len(ids) > 0
+    return ids.cast(pa.int64()) if is_text and all_read_as_integers(ids) else ids
 
 
 # ---- Weights -------------------------------------------------------------------------------------
@@ -144,34 +204,27 @@ _CAPITALS, _SMALL_LETTERS = slice(ord("A"), ord("Z") + 1), slice(ord("a"), ord("
 _SHOWN_IDS = 4
 
 
-@dataclass(frozen=True)
-class IdFacts:
-    """What a person should know of the ids of a type."""
+def note_ids(node_type: str, ids: pa.Array, options: "ReadOptions", count_edges: Callable[[int], int]) -> list[str]:
+    """Return notes on the ids of a type that look empty, and on those that may mean another one.
 
-    empty_looking: Mapping[str, int] = field(default_factory=dict)
-    """An id that looks like an empty cell -> the number of its edges."""
-    twins: tuple[int, Sequence[str]] = (0, ())
-    """How many ids differ from others only by case or spaces, and the first two that do."""
-    fractions: tuple[int, str] = (0, "")
-    """How many ids are others with .0 behind, and the first of them."""
-
-    def notes(self, node_type: str, in_tables: bool) -> list[str]:
-        """Return notes on the ids of a type; those that are not `in_tables` cannot be left out or merged."""
-        notes = []
-        if counts := self.empty_looking:
-            notes.append(_note_empty_looking(counts, in_tables))
-        if self.twins[0]:
-            count, (first, second) = self.twins
-            differ = "ids differ from others" if count > 1 else "id differs from another"
-            merge = "fold_ids = true in graph.toml makes them one, and " if in_tables else ""
-            keep = f"fold_ids = false {'' if in_tables else 'in graph.toml '}keeps them apart"
-            notes.append(f"{count:,} {differ} only by case or spaces, such as {first!r} and {second!r}; {merge}{keep}")
-        if self.fractions[0]:
-            count, sample = self.fractions
-            are = "ids are others" if count > 1 else "id is another"
-            keep = "fold_ids = false in graph.toml keeps them apart"
-            notes.append(f"{count:,} {are} with .0 behind, such as {sample!r}; write them alike, or {keep}")
-        return [f"{node_type}: {note}" for note in notes]
+    `count_edges` counts the edges at a node. Ids that are in no table cannot be left out or merged.
+    """
+    notes, in_tables = [], options.in_tables
+    rows = empty_looking(ids).tolist() if options.missing_ids is None else []
+    if rows:
+        notes.append(_note_empty_looking({ids[row].as_py(): count_edges(row) for row in rows}, in_tables))
+    count, pair = find_twins(ids) if options.fold_ids is None else (0, [])
+    if count:
+        differ = "ids differ from others" if count > 1 else "id differs from another"
+        merge = "fold_ids = true in graph.toml makes them one, and " if in_tables else ""
+        keep = f"fold_ids = false {'' if in_tables else 'in graph.toml '}keeps them apart"
+        notes.append(f"{count:,} {differ} only by case or spaces, such as {pair[0]!r} and {pair[1]!r}; {merge}{keep}")
+    count, sample = find_fractions(ids) if options.fold_ids is None else (0, "")
+    if count:
+        are = "ids are others" if count > 1 else "id is another"
+        keep = "fold_ids = false in graph.toml keeps them apart"
+        notes.append(f"{count:,} {are} with .0 behind, such as {sample!r}; write them alike, or {keep}")
+    return [f"{node_type}: {note}" for note in notes]
 
 
 def _note_empty_looking(counts: Mapping[str, int], in_tables: bool) -> str:

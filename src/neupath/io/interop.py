@@ -205,7 +205,7 @@ def from_triples(
         return read_tables(plan)
     (edges,) = plan.edges
     rows = edges.selection.read().columns
-    ids = pc.unique(pa.chunked_array([rows["source"], rows["target"]]))
+    ids = pc.unique(pa.concat_tables([pa.table({"id": rows[end]}) for end in ("source", "target")])["id"])
     ids = ids.filter(pc.fill_null(pc.not_equal(ids, ""), False))  # an edge without an end is refused
     kinds = [types.get(entity, node_type or "entity") for entity in ids.to_pylist()]
     typed = ArrowTable(pa.table({"id": ids, "type": pa.array(kinds, pa.string())}), "types", "the types")

@@ -145,7 +145,9 @@ class Selection:
 
     def _select(self, table: pa.Table) -> tuple[SelectedRows, Rows]:
         """Return the rows of the selection, and for each the row of the table that it comes from."""
-        columns = {role: table[name].combine_chunks() for role, name in self.columns.items()}
+        columns = {role: table[name] for role, name in self.columns.items()}
+        if not self.is_plain:
+            columns = {role: column.combine_chunks() for role, column in columns.items()}
         rows, attributes = np.arange(len(table)), table.select(list(self.attributes))
         if self.split is not None or self.optional:
             parents, targets = split_cells(columns["target"], self.split, NULLS if self.optional else ())

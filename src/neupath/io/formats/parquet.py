@@ -69,7 +69,7 @@ class ParquetTable(TableFile):
         for part in self.parts:
             with file_errors(part):
                 tables.append(_cast_columns(pq.ParquetFile(part).read(columns=names), names, types))
-        return pa.concat_tables(tables).combine_chunks()
+        return pa.concat_tables(tables)
 
     def batches(
         self,

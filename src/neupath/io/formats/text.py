@@ -230,7 +230,7 @@ class TextTable(TableFile):
     def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
         options = self._options(columns, types)
         with file_errors(self.path), self._bad_lines(), self._open() as stream, self._watched(stream) as text:
-            table = self._trimmed(pa.csv.read_csv(text, **options)).combine_chunks()
+            table = self._trimmed(pa.csv.read_csv(text, **options))
             self._refuse_joined(table, 0)
             return table
 
