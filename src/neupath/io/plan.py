@@ -146,9 +146,10 @@ class Selection:
     def _select(self, table: pa.Table) -> tuple[SelectedRows, Rows]:
         """Return the rows of the selection, and for each the row of the table that it comes from."""
         columns = {role: table[name] for role, name in self.columns.items()}
-        if not self.is_plain:
+        rows, attributes = np.empty(0, dtype=np.int64), table.select(list(self.attributes))
+        if not self.is_plain:  # in a plain selection, all rows are as they are in the table
             columns = {role: column.combine_chunks() for role, column in columns.items()}
-        rows, attributes = np.arange(len(table)), table.select(list(self.attributes))
+            rows = np.arange(len(table))
         if self.split is not None or self.optional:
             parents, targets = split_cells(columns["target"], self.split, NULLS if self.optional else ())
             rows = parents.to_numpy(zero_copy_only=False)
