@@ -1,9 +1,9 @@
 """What the columns of a table hold, by their names and first values: ids, ends of edges, lists of nodes, attributes."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain
 from weakref import WeakKeyDictionary
 
 from neupath.errors import SourceError, did_you_mean, listed
@@ -24,7 +24,6 @@ from neupath.io.words import (
     VAGUE,
     WEAK_END_PAIRS,
     WEAK_RELATIONS,
-    are_alike,
     describes,
     entity,
     is_backwards,
@@ -243,76 +242,6 @@ def holds_fractions(table: Table, column: str) -> bool:
         cells = [cell.replace(",", ".") for cell in cells]
     decimal = all(re.fullmatch(r"[+-]?\d+(\.\d+)?", cell) for cell in cells)
     return decimal and any(float(cell) % 1 for cell in cells)
-
-
-def looks_like_matrix(table: Table) -> bool:
-    """Whether the header of a table names nodes: those of its first column, or numbers follow texts without a title."""
-    first, *others = table.columns
-    if len(others) < 2:
-        return False
-    if not table.has_header:
-        return _has_numbers_above(table)
-    if 2 * len(set(others) & {*table.sample[first]}) >= len(others):
-        return True
-    cells = [cell.replace(",", ".") for column in others for cell in table.sample[column] if cell]
-    if not all(map(is_number, cells)):
-        return holds_marks(table, others) and is_unique(table, first)
-    if not first.strip():
-        return not any(map(is_number, table.sample[first]))
-    words = [column for column in others if is_key(column) or is_measure(column)]
-    return not words and is_unique(table, first) and len(table.sample[first]) > 1
-
-
-def _has_numbers_above(table: Table) -> bool:
-    """Whether the first row names nodes by numbers, such as u,101,102 above 1,2,0 and product,2019,2020,2021."""
-    first, *others = table.columns
-    corner, *rows = table.sample[first] or [""]
-    above = [table.sample[column][0] for column in others] if rows else []
-    if is_number(corner) or not above or not all(map(is_number, above)) or len({*above}) < len(above):
-        return False
-    steps = {float(after) - float(before) for before, after in pairwise(above)}
-    return all(map(is_number, rows)) or (len(above) > 2 and len(steps) == 1 and not any(map(is_number, rows)))
-
-
-def crosstab_columns(table: Table, source: str, target: str, types: tuple[str, str], ids: Collection[str]) -> list[str]:
-    """Return the columns of a pivot table whose names are nodes, where `target` is one of them and was read as an end.
-
-    Parameters
-    ----------
-    table
-        A table that is read as edges.
-    source, target
-        The columns of its ends.
-    types
-        The types of its ends.
-    ids
-        Ids of nodes that other tables hold.
-
-    """
-    word = entity(target)
-    if find_ends(table) is not None or is_key(target) or (word and any(are_alike(word, each) for each in types)):
-        return []
-    others = [
-        column for column in table.columns if column not in table.index and (column != source or "" in table.index)
-    ]
-    if table.header_holds:
-        return others if target in others else []
-    if any(is_measure(column) for column in others) or not table.has_header or len(others) < 2:
-        return []
-    cells = {column: table.sample[column] for column in others}
-    if not all(
-        is_number(cell.replace(",", ".")) or cell.lower() in MARKS for own in cells.values() for cell in own if cell
-    ):
-        return []
-    if 2 * len(set(others) & {*ids, *table.sample[source]}) >= len(others) or all(map(is_number, others)):
-        return others
-    elsewhere = {cell for column in others if column != target for cell in cells[column]}
-    blank = any(
-        not cell or cell.lower() in MARKS or not float(cell.replace(",", ".")) for own in cells.values() for cell in own
-    )
-    shared = 2 * sum(cell in elsewhere for cell in cells[target]) >= len(cells[target])
-    rows = "" in table.index or is_unique(table, source)
-    return others if rows and (blank or shared) and len(cells[target]) > 1 else []
 
 
 def holds_marks(table: Table, columns: Sequence[str]) -> bool:

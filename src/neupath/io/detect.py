@@ -37,11 +37,11 @@ from neupath.io.columns import (
 )
 from neupath.io.graph_toml import Config, NodesConfig
 from neupath.io.knowledge_graphs import plan_neo4j, plan_pair, plan_triples
+from neupath.io.pivots import refuse_pivots
 from neupath.io.plan import LISTS, NULLS, EdgePlan, NodePlan, Plan, Selection, existing
 from neupath.io.proposals import (
     UnrecognisedError,
     no_relation,
-    refuse_crosstabs,
     refuse_repeated_ids,
     with_proposal,
 )
@@ -105,7 +105,7 @@ def recognise_files(
 def _recognise(source: Source) -> Plan:
     plan = next(plan for rule in RULES if isinstance(plan := rule.plan(source), Plan))
     if plan.shared is None:
-        plan = refuse_crosstabs(plan, source)
+        plan = refuse_pivots(plan, source)
     tables = list({id(table): table for table in plan.tables}.values())
     notes = [*plan.options.notes, *_note_partitions(tables), *_note_content(tables, plan.edges)]
     return _with_settings(replace(plan, options=replace(plan.options, notes=notes)), source.settings)

@@ -7,11 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from neupath.errors import GraphError, NeuPathError, SourceError, listed
-from neupath.graph.metapath import Relation
 from neupath.graph.notations import quoted
 from neupath.io.assemble import read_tables
 from neupath.io.columns import (
-    crosstab_columns,
     end_columns,
     end_entities,
     find_ends,
@@ -20,7 +18,6 @@ from neupath.io.columns import (
     holds_measures,
     is_unique,
     likely_weight,
-    looks_like_matrix,
     may_end_edges,
     names_entities,
     table_words,
@@ -28,6 +25,7 @@ from neupath.io.columns import (
 )
 from neupath.io.graph_toml import Config, EdgesConfig, NodesConfig, TriplesConfig, first_row, toml_sections
 from neupath.io.ids import empty_end, empty_id, first_repeat, missing_ids, repeated_id, to_weights
+from neupath.io.pivots import LIKE_MATRIX, looks_like_matrix
 from neupath.io.plan import NodePlan, Plan, Selection
 from neupath.io.sources import Source
 from neupath.io.table_files import open_table, stem
@@ -158,7 +156,7 @@ def no_relation(source: Source, nodes: Sequence[NodePlan], notes: Sequence[str])
     one = bool(tables) and source.where == tables[0].title
     what = f"{source.where} is not recognised" if one else f"no file of {source.where} is a relation"
     if tables and looks_like_matrix(tables[0]):
-        return SourceError(f"{what}:{seen} it {_LIKE_MATRIX}")
+        return SourceError(f"{what}:{seen} it {LIKE_MATRIX}")
     for table in tables:
         cells = [cell for cell in first_row(table) if cell.strip()]
         if not table.has_header and len(cells) == 1 and len(table.columns) > 2:
@@ -313,68 +311,3 @@ def _end_types(table: Table, columns: tuple[str, str]) -> tuple[str, str]:
         if not (names_no_end(first) or names_no_end(last)):
             source, target = singular(first), singular(last)
     return source or "node", target or "node"
-
-
-# ---- Tables whose header holds nodes -------------------------------------------------------------
-_LIKE_MATRIX = (
-    "looks like a matrix, whose columns are nodes; write a row for each edge, as pandas' stack does (see "
-    '"A matrix" in docs/your-data.md)'
-)
-
-
-def refuse_crosstabs(plan: Plan, source: Source) -> Plan:
-    """Raise if the header of a table of edges holds nodes; note the node tables whose header does."""
-    chosen = [(source.find(entry.file), entry.columns) for entry in source.settings.edges if entry.columns]
-    ids = {node.node_type: set(node.selection.table.sample[node.selection.columns["id"]]) for node in plan.nodes}
-    every = set().union(*ids.values())
-    for edge in plan.edges:
-        table, columns, relation = edge.selection.table, edge.selection.columns, edge.relation
-        ends = (columns["source"], columns["target"])
-        if edge.selection.split or edge.selection.optional or any(t is table and set(c) == {*ends} for t, c in chosen):
-            continue
-        if not table.has_header and looks_like_matrix(table):
-            raise SourceError(f"{table.title} {_LIKE_MATRIX}")
-        held = crosstab_columns(table, *ends, (relation.source, relation.target), every)
-        if held:
-            raise _crosstab(table, held, ends, relation)
-    notes = list(plan.options.notes)
-    described = {source.find(entry.file) for entry in source.settings.nodes.values() if entry.attributes is not None}
-    for node in plan.nodes:
-        table, names = node.selection.table, node.selection.attributes
-        other = next((t for t, own in ids.items() if t != node.node_type and len(own & {*names}) > 1), None)
-        if other is not None and table not in described and 2 * len(ids[other] & {*names}) >= len(names):
-            notes.append(
-                f"{table.label}: {listed(names, 4)} were read as attributes of {node.node_type}, and they are ids of "
-                f"{other}; a table with a row for each edge would join them, and attributes = [{quoted(names[0])}, …] "
-                f"under [nodes.{node.node_type}] in graph.toml says that they are meant so"
-            )
-    return replace(plan, options=replace(plan.options, notes=notes))
-
-
-def _crosstab(table: Table, held: Sequence[str], ends: tuple[str, str], relation: Relation) -> SourceError:
-    """Return the error of a table whose header holds nodes, with the line of pandas that writes a row for each edge."""
-    id_columns = [name for name in table.index if name] or [column for column in table.columns if column not in held]
-    target = table.header_holds if table.header_holds.isidentifier() else relation.target
-    target = target if target not in id_columns else f"{target}_id"
-    numbers = all(map(table.has_numbers, held))
-    cells = list(dict.fromkeys(cell for column in held for cell in table.sample[column] if cell))
-    rows = table.in_python or f"pandas.{'read_parquet' if table.typed else 'read_csv'}({quoted(table.label)})"
-    if not id_columns:
-        id_columns = [relation.source if relation.source != target else f"{relation.source}_id"]
-        rows = f"{rows}.rename_axis({quoted(id_columns[0])}).reset_index()"
-    first = quoted(id_columns[0]) if len(id_columns) == 1 else f"[{', '.join(map(quoted, id_columns))}]"
-    keep = '.query("weight > 0")' if numbers else ".dropna()"
-    weight = "weight" if numbers else "cell"
-    line = f"{rows}.melt({first}, var_name={quoted(target)}, value_name={quoted(weight)}){keep}"
-    used = f'load({{("{relation.source}", "{relation.target}"): {line}}})'
-    if not table.in_python:
-        out = quoted(f"{relation.source}_{relation.target}_edges.csv")
-        used = (
-            f"{line}.to_csv({out}, index=False), and in graph.toml under [[edges]] file = {out} and columns = "
-            f"[{quoted(id_columns[0])}, {quoted(target)}]"
-        )
-    return SourceError(
-        f"{table.title} looks like a pivot table: its header holds nodes ({listed(held, 4)}), and the cells below them "
-        f"({listed(cells, 4)}) would be read as {relation.target} ids; write a row for each edge, with {used}; if "
-        f"{ends[0]} and {ends[1]} do hold ids, say so with columns = [{quoted(ends[0])}, {quoted(ends[1])}]"
-    )
