@@ -22,7 +22,7 @@ LIKE_MATRIX = (
 
 # ---- What a header holds -------------------------------------------------------------------------
 def looks_like_matrix(table: Table) -> bool:
-    """Whether the header of a table that no rule reads names nodes: those of its first column, or some above numbers."""
+    """Whether the header of a table that no rule reads names nodes: those of its first column, or others."""
     first, *others = table.columns
     if len(others) < 2:
         return False
