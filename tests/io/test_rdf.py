@@ -256,7 +256,7 @@ def test_beside_tables_rdf_is_left_out_with_a_note(tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("a.nt", AS_TRIPLES + "<http://ex.org/a> <b> <http://ex.org/c> .\n", "a.nt, line 11: No scheme found"),
-        ("a.nt", AS_TRIPLES + "<http://ex.org/a> <http://ex.org/p>\n", "a.nt, line 11: "),
+        ("a.nt", AS_TRIPLES + "<http://ex.org/a> <http://ex.org/p>\n", "a.nt, line 12: line jumps are not allowed"),
         ("a.nt", AS_TRIPLES + '<http://ex.org/a> <http://ex.org/p> "x\n', "a.nt, line 11: "),
         ("a.ttl", FILMS + "ex:a ex:p [\n", "a.ttl, line 7: Unexpected end"),
         ("a.nt", b"\xff\xfe", "a.nt, line 1: .*UTF-8"),
@@ -303,7 +303,7 @@ def _read(path: Path) -> object:
         read = rdf_statements.read_statements([path], None, no_progress)
     except SourceError as error:
         return str(error)
-    return read.nodes.to_pylist(), read.predicates, read.values.texts.to_pylist(), read.tags
+    return read.nodes.to_pylist(), read.predicates, read.literals.to_pylist(), read.tags
 
 
 @pytest.mark.slow
@@ -339,19 +339,6 @@ def test_plain_lines_are_read_as_the_parser_reads_them(tmp_path: Path, monkeypat
         path = _put(tmp_path, "a.nt", " ".join(terms) + rng.choice([" .", ".", "  .", " . ", ""]) + "\n")
         results = [_read(path)]
         with monkeypatch.context() as patch:
-            patch.setattr(rdf_statements, "_IRI", "<no such line>")
+            patch.setattr(rdf_statements, "_PLAIN", "<no such line>")
             results.append(_read(path))
         assert results[0] == results[1], (number, path.read_text())
-
-
-def test_texts_are_numbered_in_order_whatever_the_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyarrow as pa
-
-    monkeypatch.setattr(rdf_statements._Numbering, "_FEW", 3)
-    rng = np.random.default_rng(1)
-    columns = [[f"t{n}" for n in rng.integers(0, 40, size=rng.integers(0, 9))] for _ in range(60)]
-    numbering = rdf_statements._Numbering()
-    numbers = [numbering.add(pa.array(column, pa.large_string())) for column in columns]
-    texts, codes = numbering.finish()
-    assert texts.to_pylist() == list(dict.fromkeys(text for column in columns for text in column))
-    assert [texts.take(pa.array(codes[number])).to_pylist() for number in numbers] == columns

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -18,7 +18,7 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, MissingExtraError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges, check_counts
 from neupath.graph.nodes import Nodes, Rows
-from neupath.io.formats.rdf_statements import Codes, Links, Statements, Values, read_statements
+from neupath.io.formats.rdf_statements import Codes, Statements, Triples, change_some, read_statements
 from neupath.io.graph_toml import RdfConfig
 from neupath.io.plan import ReadOptions
 from neupath.io.values import undeclared_attributes
@@ -50,86 +50,12 @@ _PREFIXES = {
 }  # fmt: skip
 
 
-# ---- Types, names and attributes -----------------------------------------------------------------
-@dataclass(frozen=True)
-class _Types:
-    """The type of each node, -1 if it has no type; `names` are the IRIs of the types."""
-
-    iris: list[str]
-    of_node: Codes
-    notes: list[str] = field(default_factory=list)
-
-
-def _choose_types(statements: Statements, properties: Sequence[str]) -> _Types:
-    """Give each node the type that most nodes have among its own, by the first property that gives it one."""
-    of_node = np.full(len(statements.nodes), -1, dtype=np.int32)
-    iris: dict[int, int] = {}
-    notes = []
-    for iri in properties:
-        links = statements.links.where(statements.links.predicates == _position(statements.predicates, iri))
-        pairs = np.unique(np.stack([links.subjects, links.objects], axis=1).astype(np.int64), axis=0)
-        pairs = pairs[of_node[pairs[:, 0]] < 0]
-        classes, members, counts = np.unique(pairs[:, 1], return_inverse=True, return_counts=True)
-        texts = statements.nodes.take(pa.array(classes)).to_pylist()
-        order = sorted(range(len(texts)), key=lambda at: (_is_general(texts[at]), -counts[at], texts[at]))
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        by_rank = pairs[np.lexsort((rank[members], pairs[:, 0]))]
-        nodes, firsts, numbers = np.unique(by_rank[:, 0], return_index=True, return_counts=True)
-        chosen = by_rank[firsts, 1]
-        used = [int(classes[at]) for at in order if classes[at] in set(chosen.tolist())]
-        iris |= {code: len(iris) + at for at, code in enumerate(code for code in used if code not in iris)}
-        of_node[nodes] = [iris[code] for code in chosen.tolist()]
-        if np.any(numbers > 1):
-            passed_over = [texts[at] for at in order if int(classes[at]) not in set(used)]
-            notes.append(_note_several(int(np.sum(numbers > 1)), passed_over))
-    return _Types(statements.nodes.take(pa.array(list(iris), pa.int64())).to_pylist(), of_node, notes)
-
-
-def _is_general(iri: str) -> bool:
-    return iri in GENERAL_TYPES or iri.startswith("_:")
-
-
-def _note_several(count: int, passed_over: Sequence[str]) -> str:
-    without = f"; no node is left with {listed(map(local_name, passed_over), 4)}" if passed_over else ""
-    several = _counted(count, "node has", "nodes have")
-    return f"{several} several types; of these the one with most nodes counts{without}"
-
-
-def _counted(count: int, one: str, many: str) -> str:
-    return f"{count:,} {one if count == 1 else many}"
-
-
-def _position(texts: Sequence[str], text: str) -> int:
-    return texts.index(text) if text in texts else -1
-
-
-def _choose_properties(statements: Statements, settings: RdfConfig) -> tuple[list[str], list[str]]:
-    """Return the type properties, the best first, and notes."""
-    if settings.type is not None:
-        if settings.type not in statements.predicates:
-            raise SourceError(
-                f"no statement has the type property {settings.type!r} of [rdf] in graph.toml (the properties are "
-                f"{listed(statements.predicates)}){did_you_mean(settings.type, statements.predicates)}"
-            )
-        return [settings.type, RDF_TYPE], []
-    if WIKIDATA_TYPE not in statements.predicates:
-        return [RDF_TYPE], []
-    links = statements.links.where(statements.links.predicates == _position(statements.predicates, RDF_TYPE))
-    types = statements.nodes.take(pa.array(np.unique(links.objects))).to_pylist()
-    if not all(iri in GENERAL_TYPES or iri.startswith(_WIKIDATA_TYPES) for iri in types):
-        return [RDF_TYPE], []
-    note = f"types are read from {WIKIDATA_TYPE}, as in Wikidata; [rdf] type = … in graph.toml names another property"
-    return [WIKIDATA_TYPE, RDF_TYPE], [note]
-
-
+# ---- What statements mean together ---------------------------------------------------------------
 def _merge_same(statements: Statements) -> tuple[Statements, list[str]]:
     """Make one node of all nodes that owl:sameAs joins: the first of their IRIs by alphabet."""
     from scipy.sparse.csgraph import connected_components
 
-    links = statements.links
-    is_same = links.predicates == _position(statements.predicates, SAME_AS)
-    same, size = links.where(is_same), len(statements.nodes)
+    same, triples, size = statements.having(SAME_AS), statements.triples, len(statements.nodes)
     matrix = coo_array((np.ones(len(same.subjects)), (same.subjects, same.objects)), shape=(size, size))
     _, groups = connected_components(matrix, directed=False)
     involved = np.unique(np.concatenate([same.subjects, same.objects]))
@@ -139,44 +65,35 @@ def _merge_same(statements: Statements) -> tuple[Statements, list[str]]:
     chosen[groups[involved[order]]] = involved[order]  # the last to be written is the first by alphabet
     to = np.arange(size, dtype=np.int32)
     to[involved] = chosen[groups[involved]]
-    others, values = links.where(~is_same), statements.values
-    merged = replace(
-        statements,
-        links=Links(to[others.subjects], others.predicates, to[others.objects]),
-        values=replace(values, subjects=to[values.subjects]),
-    )
+    triples = triples.where(triples.predicates != statements.predicate(SAME_AS))
+    objects = np.where(triples.objects < 0, triples.objects, to[triples.objects])
+    merged = replace(statements, triples=Triples(to[triples.subjects], triples.predicates, objects))
     gone = int(np.sum(to[involved] != involved))
     return merged, [f"owl:sameAs merged {len(involved):,} nodes into {len(involved) - gone:,}"]
 
 
 def _expand_lists(statements: Statements) -> tuple[Statements, list[str]]:
     """Lead statements about an RDF list to its members, and leave out the nodes that the list is made of."""
-    links, values = statements.links, statements.values
-    first, rest = (_position(statements.predicates, f"{RDF}{name}") for name in ("first", "rest"))
-    if rest < 0:
+    triples, rests, firsts = statements.triples, statements.having(f"{RDF}rest"), statements.having(f"{RDF}first")
+    if not len(rests.subjects):
         return statements, []
-    rests, firsts = links.where(links.predicates == rest), links.where(links.predicates == first)
     following = dict(zip(rests.subjects.tolist(), rests.objects.tolist(), strict=True))
-    texts = np.flatnonzero(values.predicates == first)
     members = dict(zip(firsts.subjects.tolist(), firsts.objects.tolist(), strict=True))
-    members |= dict(zip(values.subjects[texts].tolist(), (~texts).tolist(), strict=True))  # negative: a text
-    if len(following) < len(rests.subjects) or len(members) < len(firsts.subjects) + len(texts):
+    if len(following) < len(rests.subjects) or len(members) < len(firsts.subjects):
         return statements, ["rdf:first and rdf:rest are relations, because they do not make proper lists"]
-    cells = np.zeros(len(statements.nodes), dtype=np.bool_)
-    cells[np.fromiter(following, dtype=np.int64)] = True
-    leads = links.where(cells[links.objects] & ~cells[links.subjects])
+    is_cell = np.zeros(len(statements.nodes), dtype=np.bool_)
+    is_cell[np.fromiter(following, dtype=np.int64)] = True
+    nil = pc.equal(statements.nodes, f"{RDF}nil").to_numpy(zero_copy_only=False)
+    is_link = triples.objects >= 0
+    leads = triples.where(is_link & is_cell[triples.objects] & ~is_cell[triples.subjects])
     added = [
         (subject, predicate, member)
-        for subject, predicate, head in zip(*(each.tolist() for each in leads.columns), strict=True)
-        for member in _list_members(head, following, members)
+        for subject, predicate, head in zip(leads.subjects.tolist(), leads.predicates, leads.objects, strict=True)
+        for member in _list_members(int(head), following, members)
     ]
-    nil = pc.equal(statements.nodes, f"{RDF}nil").to_numpy(zero_copy_only=False)
-    links = links.where(~cells[links.subjects] & ~cells[links.objects] & ~nil[links.objects])
-    values = values.where(~cells[values.subjects])
+    others = triples.where(~is_cell[triples.subjects] & ~(is_link & (is_cell | nil)[triples.objects]))
     note = f"{_counted(len(leads.subjects), 'list is', 'lists are')} read as relations to all members"
-    expanded = replace(statements, links=links.append([each for each in added if each[2] >= 0]))
-    new = [each for each in added if each[2] < 0]
-    return replace(expanded, values=values.append(new, statements.values)), [note]
+    return replace(statements, triples=others.append(added)), [note]
 
 
 def _list_members(head: int, following: Mapping[int, int], members: Mapping[int, int]) -> Iterator[int]:
@@ -196,82 +113,141 @@ def _list_members(head: int, following: Mapping[int, int], members: Mapping[int,
             yield member
 
 
-@dataclass(frozen=True)
-class _Languages:
-    """Which of several literals is taken: one in the language, or without any, before one in another."""
-
-    language: str
-    tags: Sequence[str]
-
-    @property
-    def others(self) -> NDArray[np.bool_]:
-        """Whether each tag is another language."""
-        return np.array([tag.startswith("@") and not self._is_own(tag) for tag in self.tags], dtype=np.bool_)
-
-    @property
-    def ranks(self) -> NDArray[np.int64]:
-        """The rank of each tag: the language itself, none, its variants, then the others by alphabet."""
-        order = {tag: at for at, tag in enumerate(sorted(self.tags), 3)}
-        own = f"@{self.language}"
-        ranks = [
-            0 if tag == own else order[tag] if tag.startswith("@") and not self._is_own(tag) else 1 + self._is_own(tag)
-            for tag in self.tags
-        ]
-        return np.array(ranks, dtype=np.int64)
-
-    def _is_own(self, tag: str) -> bool:
-        return tag == f"@{self.language}" or tag.startswith(f"@{self.language}-")
+# ---- Types ---------------------------------------------------------------------------------------
+def _choose_properties(statements: Statements, settings: RdfConfig) -> tuple[list[str], list[str]]:
+    """Return the type properties, the best first, and notes."""
+    if settings.type is not None:
+        if settings.type not in statements.predicates:
+            raise SourceError(
+                f"no statement has the type property {settings.type!r} of [rdf] in graph.toml (the properties are "
+                f"{listed(statements.predicates)}){did_you_mean(settings.type, statements.predicates)}"
+            )
+        return [settings.type, RDF_TYPE], []
+    types = statements.nodes.take(pa.array(np.unique(statements.having(RDF_TYPE).objects))).to_pylist()
+    others = [iri for iri in types if iri not in GENERAL_TYPES and not iri.startswith(_WIKIDATA_TYPES)]
+    if others or WIKIDATA_TYPE not in statements.predicates:
+        return [RDF_TYPE], []
+    note = f"types are read from {WIKIDATA_TYPE}, as in Wikidata; [rdf] type = … in graph.toml names another property"
+    return [WIKIDATA_TYPE, RDF_TYPE], [note]
 
 
-def _first_of_each(keys: Rows, ranks: Rows, texts: pa.Array) -> Rows:
+def _choose_types(statements: Statements, properties: Sequence[str]) -> tuple[list[str], Codes, list[str]]:
+    """Return the IRIs of the types, the type of each node or -1 if it has none, and notes.
+
+    A node has the type that most nodes have among its own, by the first property that gives it one.
+    """
+    of_node = np.full(len(statements.nodes), -1, dtype=np.int64)
+    used: list[int] = []
+    notes = []
+    for iri in properties:
+        links = statements.having(iri)
+        pairs = np.unique(np.stack([links.subjects, links.objects], axis=1), axis=0)
+        pairs = pairs[of_node[pairs[:, 0]] < 0]
+        classes, members, counts = np.unique(pairs[:, 1], return_inverse=True, return_counts=True)
+        texts = statements.nodes.take(pa.array(classes)).to_pylist()
+        order = sorted(range(len(texts)), key=lambda at: (_is_general(texts[at]), -counts[at], texts[at]))
+        best_first = pairs[np.lexsort((np.argsort(order)[members], pairs[:, 0]))]
+        nodes, firsts, numbers = np.unique(best_first[:, 0], return_index=True, return_counts=True)
+        of_node[nodes] = best_first[firsts, 1]
+        chosen = set(best_first[firsts, 1].tolist())
+        used += [classes[at] for at in order if classes[at] in chosen]
+        if np.any(numbers > 1):
+            passed_over = [local_name(texts[at]) for at in order if classes[at] not in chosen]
+            several = _counted(int(np.sum(numbers > 1)), "node has", "nodes have")
+            without = f"; no node is left with {listed(passed_over, 4)}" if passed_over else ""
+            notes.append(f"{several} several types; of these the one with most nodes counts{without}")
+    distinct = np.array(list(dict.fromkeys(used)), dtype=np.int64)
+    number_of = np.full(len(statements.nodes) + 1, -1, dtype=np.int32)  # the last for nodes without a type
+    number_of[distinct] = np.arange(len(distinct))
+    return statements.nodes.take(pa.array(distinct)).to_pylist(), number_of[of_node], notes
+
+
+def _is_general(iri: str) -> bool:
+    return iri in GENERAL_TYPES or iri.startswith("_:")
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}"
+
+
+# ---- One of several literals ---------------------------------------------------------------------
+_FOREIGN = 3
+"""From this rank on, a literal is in another language."""
+
+
+def _language_ranks(tags: Sequence[str], language: str) -> NDArray[np.int64]:
+    """Rank tags: the language itself, none, its variants such as en-GB, then the others by alphabet."""
+    own = f"@{language}"
+    others = sorted(tag for tag in tags if tag.startswith("@") and tag != own and not tag.startswith(f"{own}-"))
+    ranks = {tag: at for at, tag in enumerate(others, _FOREIGN)} | {own: 0}
+    return np.array([ranks.get(tag, 2 if tag.startswith("@") else 1) for tag in tags], dtype=np.int64)
+
+
+def _best_of_each(keys: NDArray[Any], ranks: Rows, texts: pa.Array) -> Rows:
     """Return the position of one text per key: of the lowest rank, then the shortest, then the first by alphabet."""
-    order = np.lexsort((ranks, keys))
-    _, starts = np.unique(keys[order], return_index=True)
-    best = np.repeat(ranks[order[starts]], np.diff(np.append(starts, len(order))))
-    left = order[ranks[order] == best]
-    _, starts, counts = np.unique(keys[left], return_index=True, return_counts=True)
-    single = left[starts[counts == 1]]
-    tied = left[np.repeat(counts > 1, counts)]
-    if not len(tied):
-        return np.sort(single)
-    candidates = texts.take(pa.array(tied))
-    table = pa.table({"key": keys[tied], "length": pc.utf8_length(candidates), "text": candidates})
-    by_text = tied[pc.sort_indices(table, [(name, "ascending") for name in table.column_names]).to_numpy()]
+    _, groups = np.unique(keys, return_inverse=True)
+    lowest = np.full(len(keys), np.iinfo(np.int64).max)
+    np.minimum.at(lowest, groups, ranks)
+    left = np.flatnonzero(ranks == lowest[groups])
+    is_tied = np.bincount(groups[left])[groups[left]] > 1
+    tied = left[is_tied]
+    columns = {
+        "key": keys[tied],
+        "length": pc.utf8_length(texts.take(pa.array(tied))),
+        "text": texts.take(pa.array(tied)),
+    }
+    by_text = tied[pc.sort_indices(pa.table(columns), [(name, "ascending") for name in columns]).to_numpy()]
     _, firsts = np.unique(keys[by_text], return_index=True)
-    return np.sort(np.concatenate([single, by_text[firsts]]))
+    return np.sort(np.concatenate([left[~is_tied], by_text[firsts]]))
 
 
-def _choose_names(statements: Statements, languages: _Languages) -> tuple[pa.Array, list[str]]:
+def _choose_names(statements: Statements, values: Triples, ranks: Rows) -> tuple[pa.Array, list[str]]:
     """Name each node by its best label, or else by the end of its IRI; blank nodes without a label have no name."""
-    codes = [_position(statements.predicates, iri) for iri in NAME_PROPERTIES]
-    labels = statements.values.where(np.isin(statements.values.predicates, [code for code in codes if code >= 0]))
     names = _local_names(statements.nodes)
+    place = np.array([_label_place(iri) for iri in statements.predicates], dtype=np.int64)
+    labels = values.where(place[values.predicates] >= 0)
     if not len(labels.subjects):
         return names, []
-    place = np.zeros(len(statements.predicates), dtype=np.int64)
-    place[[code for code in codes if code >= 0]] = [at for at, code in enumerate(codes) if code >= 0]
-    size = len(languages.tags) + 4
-    ranks = (
-        languages.others[labels.tags].astype(np.int64) * len(codes) + place[labels.predicates]
-    ) * size + languages.ranks[labels.tags]
-    chosen = _first_of_each(labels.subjects.astype(np.int64), ranks, labels.texts)
+    literals, own_ranks = ~labels.objects, ranks[~labels.objects]
+    by_property = (own_ranks >= _FOREIGN) * len(NAME_PROPERTIES) + place[labels.predicates]
+    texts = statements.literals.take(pa.array(literals))
+    chosen = _best_of_each(labels.subjects, by_property * (own_ranks.max() + 1) + own_ranks, texts)
     at = np.full(len(names), -1, dtype=np.int64)
     at[labels.subjects[chosen]] = chosen
-    labelled = labels.texts.take(pa.array(at, mask=at < 0))
-    used = sorted({int(code) for code in np.unique(labels.predicates[chosen])}, key=lambda code: place[code])
+    used = sorted(np.unique(labels.predicates[chosen]).tolist(), key=lambda code: int(place[code]))
     notes = [f"names are the values of {listed(short_name(statements.predicates[code], {}) for code in used)}"]
-    return pc.coalesce(labelled, names), notes
+    return pc.coalesce(texts.take(pa.array(at, mask=at < 0)), names), notes
 
 
+def _label_place(iri: str) -> int:
+    return NAME_PROPERTIES.index(iri) if iri in NAME_PROPERTIES else -1
+
+
+def _choose_values(statements: Statements, values: Triples, ranks: Rows, language: str) -> tuple[Triples, list[str]]:
+    """Return one value per node and property, without labels."""
+    is_label = np.array([_label_place(iri) >= 0 for iri in statements.predicates], dtype=np.bool_)
+    values = values.where(~is_label[values.predicates])
+    keys = values.predicates.astype(np.int64) * len(statements.nodes) + values.subjects
+    chosen = np.zeros(len(keys), dtype=np.bool_)
+    chosen[_best_of_each(keys, ranks[~values.objects], statements.literals.take(pa.array(~values.objects)))] = True
+    if chosen.all():
+        return values, []
+    left_out = values.where(~chosen)
+    foreign = int(np.sum(ranks[~left_out.objects] >= _FOREIGN))
+    properties = [local_name(statements.predicates[code]) for code in np.unique(left_out.predicates)]
+    note = (
+        f"{_counted(len(left_out.subjects), 'value', 'values')} of {listed(properties, 4)} left out"
+        f"{f', {foreign:,} in other languages than {language}' if foreign else ''}: of several values of "
+        f"a node the shortest counts"
+    )
+    return values.where(chosen), [note]
+
+
+# ---- Names of IRIs -------------------------------------------------------------------------------
 def _local_names(ids: pa.Array) -> pa.Array:
     """Return the ends of IRIs, as `local_name` does, and None for blank nodes."""
     ends = pc.replace_substring_regex(pc.replace_substring_regex(ids, r"[/#]+$", ""), r"^.*[/#:]", "")
-    escaped = np.flatnonzero(pc.match_substring(ends, "%").to_numpy(zero_copy_only=False))
-    if len(escaped):
-        texts = pa.array([unquote(text) for text in ends.take(pa.array(escaped)).to_pylist()], pa.large_string())
-        mask = np.zeros(len(ends), dtype=np.bool_)
-        mask[escaped] = True
-        ends = pc.replace_with_mask(ends, pa.array(mask), texts)
+    ends = change_some(ends, pc.match_substring(ends, "%"), lambda texts: map(unquote, texts))
     nothing = pc.or_(pc.starts_with(ids, "_:"), pc.equal(ends, ""))
     return pc.if_else(nothing, pa.scalar(None, pa.large_string()), ends)
 
@@ -310,7 +286,7 @@ def _unique_names(
     return names, [f"{iri} is called {name}, because {local_name(iri)} has other meanings" for iri, name in changed]
 
 
-# ---- Attributes ----------------------------------------------------------------------------------
+# ---- The graph -----------------------------------------------------------------------------------
 _INTEGERS = {
     f"{XSD}{name}"
     for name in (
@@ -323,42 +299,6 @@ _RESERVED = ("id", "name")
 """Names that conditions such as `name ~ Ann` already have a meaning for."""
 
 
-def _choose_values(statements: Statements, languages: _Languages) -> tuple[Values, list[str]]:
-    """Return one value per node and property, without labels."""
-    labels = [_position(statements.predicates, iri) for iri in NAME_PROPERTIES]
-    values = statements.values.where(~np.isin(statements.values.predicates, labels))
-    keys = values.predicates.astype(np.int64) * len(statements.nodes) + values.subjects
-    chosen = np.zeros(len(keys), dtype=np.bool_)
-    chosen[_first_of_each(keys, languages.ranks[values.tags], values.texts)] = True
-    if chosen.all():
-        return values, []
-    left_out = values.where(~chosen)
-    foreign = int(np.sum(languages.others[left_out.tags]))
-    properties = [statements.predicates[code] for code in np.unique(left_out.predicates)]
-    note = (
-        f"{_counted(len(left_out.subjects), 'value', 'values')} of {listed(map(local_name, properties), 4)} left out"
-        f"{f', {foreign:,} in other languages than {languages.language}' if foreign else ''}: of several values of "
-        f"a node the shortest counts"
-    )
-    return values.where(chosen), [note]
-
-
-def _as_column(values: Values, tags: Sequence[str]) -> pa.Array:
-    """Return the values of one property as integers, numbers or booleans if all are declared so, else as texts."""
-    kinds = {tags[code] for code in np.unique(values.tags)}
-    wanted = (
-        pa.int64() if kinds <= _INTEGERS
-        else pa.float64() if kinds <= _NUMBERS
-        else pa.bool_() if kinds == {f"{XSD}boolean"}
-        else pa.string()
-    )  # fmt: skip
-    try:
-        return pc.cast(pc.utf8_trim_whitespace(values.texts) if wanted != pa.string() else values.texts, wanted)
-    except pa.ArrowInvalid:
-        return pc.cast(values.texts, pa.string())
-
-
-# ---- The graph -----------------------------------------------------------------------------------
 def read_rdf(
     files: Sequence[Path], settings: RdfConfig | None, options: ReadOptions, progress: Progress = no_progress
 ) -> HIN:
@@ -374,25 +314,27 @@ def read_rdf(
             f"{listed(map(str, files), 4)}: there are no statements; RDF has one per edge, such as <a> <b> <c> ."
         )
     statements, lists = _expand_lists(statements)
-    notes = [*statements.notes, *lists]
+    notes = [*options.notes, *statements.notes, *lists]
     if rdf.same_as == "merge":
         statements, merged = _merge_same(statements)
         notes += merged
-    properties, chosen = _choose_properties(statements, rdf)
-    return _build(statements, properties, rdf, replace(options, notes=[*options.notes, *notes, *chosen]))
+    return _build(statements, rdf, replace(options, notes=notes))
 
 
-def _build(statements: Statements, properties: Sequence[str], rdf: RdfConfig, options: ReadOptions) -> HIN:
-    languages = _Languages(rdf.language.lower(), statements.tags)
-    types = _choose_types(statements, properties)
-    names, name_notes = _choose_names(statements, languages)
-    values, value_notes = _choose_values(statements, languages)
-    type_codes = [_position(statements.predicates, iri) for iri in properties]
-    edges = statements.links.where(~np.isin(statements.links.predicates, type_codes))
-    type_names, type_notes = _unique_names(types.iris, statements.prefixes, [UNTYPED])
+def _build(statements: Statements, rdf: RdfConfig, options: ReadOptions) -> HIN:
+    properties, property_notes = _choose_properties(statements, rdf)
+    iris, type_of_node, several = _choose_types(statements, properties)
+    type_names, type_notes = _unique_names(iris, statements.prefixes, [UNTYPED])
     check_counts(len(type_names), 0)
-    members = _Members.of(statements, edges, types.of_node, [*type_names, UNTYPED])
-    attributes, attribute_notes = _attributes(statements, values, members)
+    triples = statements.triples
+    ranks = _language_ranks(statements.tags, rdf.language.lower())[statements.tag_of_literal]
+    values = triples.where(triples.objects < 0)
+    names, name_notes = _choose_names(statements, values, ranks)
+    chosen, value_notes = _choose_values(statements, values, ranks, rdf.language.lower())
+    is_type = np.isin(triples.predicates, [statements.predicate(iri) for iri in properties])
+    links = triples.where((triples.objects >= 0) & ~is_type)
+    members = _Members.of([triples.subjects, links.objects], type_of_node, [*type_names, UNTYPED])
+    attributes, attribute_notes = _attributes(statements, chosen, members)
     nodes = [
         Nodes(
             node_type,
@@ -403,24 +345,18 @@ def _build(statements: Statements, properties: Sequence[str], rdf: RdfConfig, op
         )
         for node_type, rows in members.rows.items()
     ]
-    relations, relation_notes = _relations(statements, edges, members, options)
+    relations, relation_notes = _relations(statements, links, members, options)
     untyped = len(members.rows.get(UNTYPED, ()))
     notes = [
-        *options.notes,
-        *types.notes,
+        *options.notes, *property_notes, *several,
         *([f"{_counted(untyped, 'node has', 'nodes have')} no type: {UNTYPED}"] if untyped and type_names else []),
         *type_notes, *name_notes, *value_notes, *attribute_notes, *relation_notes,
     ]  # fmt: skip
     hin = HIN.build(nodes, relations, duplicates=options.duplicates, abbreviations=options.abbreviations, notes=notes)
     repeats = sum(len(each.sources) for each in relations) - sum(map(hin.num_edges, hin.matrices))
     if repeats and options.duplicates == "drop":
-        return replace(
-            hin,
-            notes=(
-                *notes,
-                f"{_counted(repeats, 'statement is', 'statements are')} given more than once, and counted once",
-            ),
-        )
+        repeated = _counted(repeats, "statement is", "statements are")
+        return replace(hin, notes=(*notes, f"{repeated} given more than once, and counted once"))
     return hin
 
 
@@ -435,31 +371,27 @@ class _Members:
     row_of_node: Codes
 
     @classmethod
-    def of(cls, statements: Statements, edges: Links, of_node: Codes, names: list[str]) -> "_Members":
-        """Take as nodes all subjects, and the objects of edges; types are not nodes."""
+    def of(cls, ends: Sequence[Codes], of_node: Codes, names: list[str]) -> "_Members":
+        """Take as nodes the ends of statements; types are not nodes."""
         used = np.zeros(len(of_node), dtype=np.bool_)
-        for codes in (statements.links.subjects, statements.values.subjects, edges.objects):
+        for codes in ends:
             used[codes] = True
         types = np.where(used, np.where(of_node < 0, len(names) - 1, of_node), -1).astype(np.int32)
-        order = np.argsort(types, kind="stable")
-        ends = np.searchsorted(types[order], np.arange(-1, len(names)), side="right")
-        rows = {
-            name: order[start:end] for name, start, end in zip(names, ends[:-1], ends[1:], strict=True) if end > start
-        }
+        rows = {names[code]: members for code, members in _groups(types) if code >= 0}
         row_of_node = np.full(len(of_node), -1, dtype=np.int32)
         for members in rows.values():
             row_of_node[members] = np.arange(len(members), dtype=np.int32)
         return cls(names, rows, types, row_of_node)
 
 
-def _attributes(statements: Statements, values: Values, members: _Members) -> tuple[dict[str, pa.Table], list[str]]:
+def _attributes(statements: Statements, values: Triples, members: _Members) -> tuple[dict[str, pa.Table], list[str]]:
     """Return the attributes of the nodes of each type: those that at least one of them has."""
     codes = np.unique(values.predicates).tolist()
     names, notes = _unique_names([statements.predicates[code] for code in codes], statements.prefixes, _RESERVED)
     columns: dict[str, dict[str, pa.Array]] = {}
     for code, name in zip(codes, names, strict=True):
         own = values.where(values.predicates == code)
-        column = _as_column(own, statements.tags)
+        column = _as_column(statements, ~own.objects)
         for node_type, rows in _groups(members.of_node[own.subjects]):
             label = members.names[node_type]
             places = np.full(len(members.rows[label]), -1, dtype=np.int64)
@@ -472,8 +404,24 @@ def _attributes(statements: Statements, values: Values, members: _Members) -> tu
     return tables, notes
 
 
+def _as_column(statements: Statements, literals: Codes) -> pa.Array:
+    """Return the literals of one property as integers, numbers or booleans if all are declared so, else as texts."""
+    kinds = {statements.tags[code] for code in np.unique(statements.tag_of_literal[literals])}
+    wanted = (
+        pa.int64() if kinds <= _INTEGERS
+        else pa.float64() if kinds <= _NUMBERS
+        else pa.bool_() if kinds == {f"{XSD}boolean"}
+        else pa.string()
+    )  # fmt: skip
+    texts = statements.literals.take(pa.array(literals))
+    try:
+        return pc.cast(pc.utf8_trim_whitespace(texts) if wanted != pa.string() else texts, wanted)
+    except pa.ArrowInvalid:
+        return pc.cast(texts, pa.string())
+
+
 def _relations(
-    statements: Statements, links: Links, members: _Members, options: ReadOptions
+    statements: Statements, links: Triples, members: _Members, options: ReadOptions
 ) -> tuple[list[Edges], list[str]]:
     """Return the edges of each property and each pair of types."""
     codes, places = np.unique(links.predicates, return_inverse=True)
