@@ -11,7 +11,7 @@ import pytest
 
 from neupath.io.detect import RULES, Rule
 from neupath.io.draft import draft_of, explain_source
-from neupath.io.recognition import find_tables
+from neupath.io.registry import find_tables
 from neupath.io.table_files import stem
 from tests.io.corpus import SOURCES, tabular
 from tests.io.corpus.frame import Sample, outcome, read

@@ -31,7 +31,7 @@ from neupath.io.graph_toml import (
     read_config,
     toml_sections,
 )
-from neupath.io.recognition import find_tables
+from neupath.io.registry import find_tables
 from neupath.io.table_files import stem
 from tests.attacks.layouts import change_tables
 from tests.io.corpus import SOURCES

@@ -491,7 +491,7 @@ def test_a_misspelled_section_of_graph_toml_names_the_right_one(tmp_path: Path, 
         ("refs.bib", b"@article{a, title={B}}\n", r"holds BibTeX; .* CSV"),
         ("frame.pkl", b"\x80\x04", r"is a pickle, .*can run code"),
         ("net.net", b"*Vertices 2\n", r"networkx\.read_pajek"),
-        ("u.data", b"1\t2\t3\t881250949\n2\t2\t1\t881250949\n", r"rename it to u\.data\.tsv"),
+        ("u.data", b"1\t2\t3\t881250949\n2\t2\t1\t881250949\n", r"rename it to u\.data\.csv"),
         ("list.names", b"a,b,c\n1,2,3\n4,5,6\n", r"rename it to list\.names\.csv"),
         ("pubmed.xml.zip", b"PK", "is packed; unpack it with unzip"),
     ],
@@ -508,9 +508,9 @@ def test_a_file_of_another_kind_is_refused_with_what_to_do(
 def test_a_renamed_text_table_is_read_as_the_refusal_says(tmp_path: Path) -> None:
     table = tmp_path / "user_movie.data"
     table.write_text("user\tmovie\trating\n1\t2\t3\n2\t2\t1\n")
-    with pytest.raises(NeuPathError, match=r"rename it to user_movie\.data\.tsv"):
+    with pytest.raises(NeuPathError, match=r"rename it to user_movie\.data\.csv"):
         npth.load(table)
-    renamed = table.rename(tmp_path / "user_movie.data.tsv")
+    renamed = table.rename(tmp_path / "user_movie.data.csv")
     assert [npth.load(renamed).num_nodes(each) for each in ("user", "movie")] == [2, 1]
 
 

@@ -1,7 +1,7 @@
 """Anything <-> HIN: read graphs from files, folders, names and other libraries, and write them again.
 
-`load` loads a graph; `recognition` finds its source, `registry` lists the formats of files and folders and what reads
-each, `detection` recognises the layout of a folder of tables and what each table holds.
+`load` loads a graph; `registry` finds its source, lists the formats of files and folders, and what reads each;
+`detect` recognises the layout of a folder of tables and what each table holds.
 `text_files` handles delimiters, quotes and headers; `tables` reads a text or Parquet file; `config` reads graph.toml.
 `plan` says what the tables of a graph hold; `assemble` builds the graph in memory, `out_of_core` on disk.
 `formats` has one file for each other format, which gives named tables and their plan.

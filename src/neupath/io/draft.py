@@ -13,7 +13,7 @@ from neupath.io.detect import explain_rules
 from neupath.io.graph_toml import ENDS, GRAPH_TOML, Config, EdgesConfig, config_of, one_line, toml_sections
 from neupath.io.plan import Plan, Selection
 from neupath.io.proposals import check_readable
-from neupath.io.recognition import find_tables, locate
+from neupath.io.registry import find_tables, locate
 from neupath.io.sources import Source, is_table_file, read_settings, source_of_files, source_of_folder
 from neupath.io.table_files import is_table
 

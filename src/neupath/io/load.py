@@ -61,11 +61,11 @@ def load(
     if isinstance(source, str) and source in BUILT_IN and (config, schema, tables, as_of) == (None, None, None, None):
         return BUILT_IN[source][1](progress)
     from neupath.io.formats.databases import TableChoice
-    from neupath.io.recognition import is_imported, load_source
+    from neupath.io.registry import load_source
 
     options: dict[str, Any] = {"config": config, "duplicates": duplicates, "data": data, "progress": progress}
-    hin = load_source(source, as_of=as_of, choice=TableChoice(schema, tables), **options)
-    if hin.notes and not isinstance(source, HIN) and not is_imported(source, data):
+    hin, is_imported = load_source(source, as_of=as_of, choice=TableChoice(schema, tables), **options)
+    if not (isinstance(source, HIN) or is_imported):
         show_notes(source, hin.notes)
     return hin
 

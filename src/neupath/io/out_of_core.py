@@ -28,7 +28,7 @@ from neupath.io.assemble import ENDS, Assembler, EdgeGroup, NodePool, TypedNodes
 from neupath.io.ids import Numbers, note_ids
 from neupath.io.load import load, show_notes
 from neupath.io.plan import Plan, SelectedRows, Selection
-from neupath.io.recognition import find_tables
+from neupath.io.registry import find_tables
 from neupath.io.values import TextsOf
 from neupath.store import BulkWriter, StoreLayout, Triplets, fetch, fetch_entries, new_store, node_table, write_store
 from neupath.store.database import attribute_columns, run, run_on

@@ -1,23 +1,28 @@
-"""The registry of formats: how each is recognised, and what reads it. A new format is a file in `formats`, and a line.
+"""The way of a source: where it is, its format, and the tables and the Plan that its format gives.
 
-Those of `FORMATS` are asked in their order, and the first that recognises a file or folder reads it.
+A new format is a file in `formats`, and a line of `FORMATS`. These are asked in their order, and the first that
+recognises a file or folder reads it.
 """
 
-from collections.abc import Callable, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatch
 from functools import cached_property
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from neupath._runtime.plugins import Plugins, Registry
 from neupath._runtime.progress import Progress, no_progress
-from neupath.errors import NeuPathError, SourceError, first_line
+from neupath.errors import NeuPathError, SourceError, did_you_mean, first_line, listed
 from neupath.graph.hin import HIN, Duplicates
+from neupath.io.assemble import read_tables
+from neupath.io.datasets import PUBLIC, fetched_folder
 from neupath.io.detect import recognise_files, recognise_folder
 from neupath.io.formats.apoc import KEYS, keys_of, read_exports
-from neupath.io.formats.database_drivers import DATABASE_SUFFIXES, database_format
+from neupath.io.formats.database_drivers import DATABASE_SUFFIXES, database_format, is_database_url
 from neupath.io.formats.databases import TableChoice, read_database
 from neupath.io.formats.dblp import is_dblp, read_dblp
 from neupath.io.formats.graph_files import GRAPH_SUFFIXES, is_graph_file, read_graph_file
@@ -28,11 +33,12 @@ from neupath.io.formats.matlab import read_mat
 from neupath.io.formats.rdf import read_rdf
 from neupath.io.formats.rdf_statements import RDF_SUFFIXES, rdf_files
 from neupath.io.graph_toml import Config, read_config
-from neupath.io.interop import networkx_plan
+from neupath.io.interop import load_object, networkx_plan
+from neupath.io.load import BUILT_IN
+from neupath.io.object_stores import is_object_url, local_copy
 from neupath.io.plan import Plan, ReadOptions
-from neupath.io.sources import is_table_file, options_of, read_settings
+from neupath.io.sources import is_table_file, options_of, read_settings, refuse_twice
 from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table, is_text_table
-from neupath.io.text_files import open_lines
 from neupath.store import is_store, open_store
 
 
@@ -44,14 +50,13 @@ class Request:
     config: str | Path | None = None
     duplicates: Duplicates | None = None
     choice: TableChoice = field(default_factory=TableChoice)
+    as_of: int | None = None
     progress: Progress = no_progress
 
     @cached_property
     def settings(self) -> Config:
         """The graph.toml that was given, or else that of the folder."""
-        if self.path.is_dir():
-            return read_settings(self.path, self.config)
-        return Config() if self.config is None else read_config(Path(self.config))
+        return read_settings(self.path, self.config) if self.path.is_dir() else _read_optional(self.config)
 
     @property
     def options(self) -> ReadOptions:
@@ -74,22 +79,130 @@ class Format:
     """Whether its tables are read only when they are needed, so that `import` streams them and `init` shows them."""
 
 
+def _read_optional(config: str | Path | None) -> Config:
+    return Config() if config is None else read_config(Path(config))
+
+
+# ---- Any source ----------------------------------------------------------------------------------
+def load_source(
+    source: Any,
+    *,
+    config: str | Path | None,
+    duplicates: Duplicates | None,
+    data: str | Path | None,
+    choice: TableChoice,
+    as_of: int | None,
+    progress: Progress,
+) -> tuple[HIN, bool]:
+    """Load a graph, and say whether it is a store, whose notes were shown at its import; for parameters see `load`."""
+    if is_object_url(source):
+        with local_copy(str(source), progress) as path:
+            hin, is_imported = _load_path(Request(path, config, duplicates, choice, as_of, progress))
+            notes = tuple(note.replace(str(path), str(source).rstrip("/")) for note in hin.notes)
+            return replace(hin, notes=notes), is_imported
+    is_address = is_database_url(source)
+    if isinstance(source, str | os.PathLike) and source not in BUILT_IN and str(source).strip() and not is_address:
+        with _system_errors(source):
+            return _load_path(Request(locate(Path(source), data), config, duplicates, choice, as_of, progress))
+    if as_of is not None:
+        raise _no_version(source, as_of)
+    if choice != TableChoice() and not is_address:
+        raise _no_database(source)
+    if is_address:
+        return read_tables(read_database(str(source), choice, _read_optional(config), duplicates, progress)), False
+    if not isinstance(source, str | os.PathLike):
+        if isinstance(source, list | tuple) and not any(isinstance(item, tuple | list) for item in source):
+            return read_tables(_recognise_list(source, config, duplicates)), False
+        return load_object(source, config, duplicates), False
+    if not str(source).strip():
+        raise SourceError(f"no graph is named; give a folder, a file, or a built-in graph: {listed(BUILT_IN)}")
+    if config is not None:
+        raise SourceError(f"{source} is built in and takes no graph.toml, but {config} was given; leave it out")
+    return BUILT_IN[str(source)][1](progress), False
+
+
+def _load_path(request: Request) -> tuple[HIN, bool]:
+    found = find_format(request)
+    graph = found.read(request)
+    return graph if isinstance(graph, HIN) else read_tables(graph), found.name == "store"
+
+
+def find_tables(
+    source: str | os.PathLike[str], config: str | Path | None, duplicates: Duplicates | None, data: str | Path | None
+) -> Plan | None:
+    """Return the tables of a source without reading them, or None if it is something else than tables."""
+    if source in BUILT_IN or not str(source).strip() or is_object_url(source) or is_database_url(source):
+        return None
+    with _system_errors(source):
+        request = Request(locate(Path(source), data), config, duplicates)
+        found = find_format(request)
+        return cast(Plan, found.read(request)) if found.is_streamed else None
+
+
+def locate(path: Path, data: str | Path | None) -> Path:
+    """Return the path of a graph: as it is, or by name in the data folder or among the fetched graphs."""
+    if path.exists():
+        return path
+    if re.match(r"https?:/", str(path), re.IGNORECASE):
+        address = re.sub(r"^(\w+):/+", r"\1://", str(path))
+        raise SourceError(f"{address} is a web address, and neupath reads files; download it with curl -LO {address}")
+    root = data or os.environ.get("NEUPATH_DATA")
+    places = [Path(root) / path] if root else []
+    places += [fetched_folder(str(path))] if str(path) in PUBLIC else []
+    for place in places:
+        if place.exists():
+            return place
+    if str(path) in PUBLIC:
+        raise SourceError(
+            f"the public graph {str(path)!r} is not here yet; run: neupath datasets get {path} "
+            f"(or set NEUPATH_DATA to a folder that holds it)"
+        )
+    raise SourceError(
+        f"no such file or folder: {path} (the built-in graphs are {listed(BUILT_IN)})"
+        f"{did_you_mean(str(path), [*BUILT_IN, *PUBLIC])}"
+    )
+
+
+def _recognise_list(paths: Sequence[Any], config: str | Path | None, duplicates: Duplicates | None) -> Plan:
+    """Recognise a list of table files."""
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise SourceError(
+                f"a list of sources holds table files, but this one holds a {type(path).__name__}; give tables as a "
+                f'mapping, such as {{("user", "item"): table}}, and triples as (head, relation, tail) tuples'
+            )
+    if not paths:
+        raise SourceError("the list of table files is empty; give at least one relation, such as movie_actor.csv")
+    files = [Path(path) for path in paths]
+    refuse_twice(files)
+    for file in files:
+        if not is_table(file):
+            raise SourceError(f"{file} is not a table file" if file.exists() else f"no such file: {file}")
+    return recognise_files(files, files[0].parent, _read_optional(config), duplicates)
+
+
+@contextmanager
+def _system_errors(source: object) -> Iterator[None]:
+    """Turn the errors of the system about a source into a SourceError."""
+    try:
+        yield
+    except PermissionError as error:
+        raise SourceError(f"no permission to read {error.filename or source}") from error
+    except (OSError, ValueError) as error:
+        raise SourceError(f"cannot read {str(source)[:200]!r}: {getattr(error, 'strerror', None) or error}") from error
+
+
 # ---- Databases, stores and files that describe themselves ----------------------------------------
 def _read_database(request: Request) -> Plan:
     return read_database(request.path, request.choice, request.settings, request.duplicates, request.progress)
 
 
 def _read_store(request: Request) -> HIN:
-    refuse_options(request.path, request.config, request.duplicates)
-    return open_store(request.path).hin()
-
-
-def refuse_options(store: object, config: object, duplicates: object) -> None:
-    """Raise if a store is given options that took effect long ago."""
-    if config is not None or duplicates is not None:
+    if request.config is not None or request.duplicates is not None:
         raise SourceError(
-            f"{store} is a store, and ‹config› and ‹duplicates› took effect when it was imported; leave them out"
+            f"{request.path} is a store, and ‹config› and ‹duplicates› took effect when it was imported; leave them out"
         )
+    return open_store(request.path).hin(request.as_of)
 
 
 def _matlab_file(request: Request) -> Path | None:
@@ -103,8 +216,7 @@ def _matlab_file(request: Request) -> Path | None:
 
 
 def _read_matlab(request: Request) -> Plan | HIN:
-    config = request.config
-    settings = Config() if config is None else read_config(Path(config))  # that of a folder is for its tables
+    settings = _read_optional(request.config)  # that of a folder is for its tables
     return read_mat(_matlab_file(request) or request.path, settings, request.duplicates)
 
 
@@ -259,87 +371,65 @@ FORMATS: tuple[Format, ...] = (
     Format("plug-in", lambda request: _suffix(request.path) in READERS, _read_by_plugin),
 )
 
-READERS: Registry[Reader] = Registry(
-    {},
-    Plugins(
-        "neupath.readers", _check_plugin, ["gz", *(s.removeprefix(".") for each in FORMATS for s in each.suffixes)]
-    ),
-)
+_SUFFIXES = [suffix.removeprefix(".") for each in FORMATS for suffix in each.suffixes]
+READERS: Registry[Reader] = Registry({}, Plugins("neupath.readers", _check_plugin, ["gz", *_SUFFIXES]))
 """Functions of plug-ins that read a file, by its ending, such as "gdf"; neupath's own formats come first."""
 
 
 def find_format(request: Request) -> Format:
-    """Return the format of a file or folder; raise if neupath cannot read it."""
-    for each in FORMATS:
-        if each.recognises(request):
-            if request.choice != TableChoice() and each.name != "database":
-                raise no_database(request.path)
-            return each
-    raise _unreadable(request.path)
+    """Return the format of a file or folder; raise if neupath cannot read it, or not with these options."""
+    found = next((each for each in FORMATS if each.recognises(request)), None)
+    if found is None:
+        raise _unreadable(request.path)
+    if request.choice != TableChoice() and found.name != "database":
+        raise _no_database(request.path)
+    if request.as_of is not None and found.name != "store":
+        raise _no_version(request.path, request.as_of)
+    return found
 
 
-def no_database(source: object) -> SourceError:
-    """Return the error of a choice of tables for something else than a database."""
-    return SourceError(
-        f"{str(source)[:200]} is not a database, and ‹schema› and ‹tables› choose tables of one; leave them out"
-    )
+def _no_database(source: object) -> SourceError:
+    what = "is not a database, and ‹schema› and ‹tables› choose tables of one; leave them out"
+    return SourceError(f"{str(source)[:200]} {what}")
+
+
+def _no_version(source: object, as_of: int) -> SourceError:
+    what = f"is not a store, so it has no earlier versions; leave out ‹as_of› {as_of}"
+    return SourceError(f"{str(source)[:200]} {what}")
 
 
 # ---- What is not read ----------------------------------------------------------------------------
-_PACKED = {".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip", ".7z": "7z x", ".tar": "tar -xf"}
-_SPREADSHEETS = (".xls", ".xlsb", ".ods")
+_UNPACK = {".bz2": "bunzip2", ".xz": "unxz", ".zst": "unzstd", ".zip": "unzip", ".7z": "7z x", ".tar": "tar -xf"}
 _IN_PYTHON = {
-    **dict.fromkeys(_SPREADSHEETS, ("a spreadsheet; save it as .xlsx, or", "pandas.read_excel")),
-    **dict.fromkeys((".h5", ".hdf5", ".hdf"), ("an HDF5 file;", "pandas.read_hdf")),
-    **dict.fromkeys((".feather", ".arrow", ".ipc"), ("an Arrow file;", "pandas.read_feather")),
+    ".xls .xlsb .ods": ("a spreadsheet; save it as .xlsx, or", "pandas.read_excel"),
+    ".h5 .hdf5 .hdf": ("an HDF5 file;", "pandas.read_hdf"),
+    ".feather .arrow .ipc": ("an Arrow file;", "pandas.read_feather"),
+    ".net .paj": ("a Pajek file;", "networkx.read_pajek"),
     ".orc": ("an ORC file;", "pandas.read_orc"),
     ".dta": ("a Stata file;", "pandas.read_stata"),
     ".sav": ("an SPSS file;", "pandas.read_spss"),
-    **dict.fromkeys((".net", ".paj"), ("a Pajek file;", "networkx.read_pajek")),
 }
-ADVICE = {
-    suffix: f"is packed; unpack it with {tool}, or pack it with gzip, which is read as it is"
-    for suffix, tool in _PACKED.items()
-} | {
-    suffix: f"is {what} read it in Python with {function} and give neupath.load what that returns"
-    for suffix, (what, function) in _IN_PYTHON.items()
-} | {
+_ADVICE = {
     ".bib": "holds BibTeX; export it as CSV with one row for each paper and author, as Zotero and JabRef do",
     ".gmt": "has a list of genes in each line; write a table with one row for each set and gene, such as set_gene.csv",
-    **dict.fromkeys(
-        (".pkl", ".pickle", ".joblib"),
-        "is a pickle, which can run code when it is opened, so neupath opens none; if you trust it, open it in Python "
-        "and give neupath.load the data frame or the graph",
-    ),
-}  # fmt: skip
-"""What is to be done with a file that no format reads, by its suffix."""
+    ".pkl .pickle .joblib": "is a pickle, which can run code when it is opened, so neupath opens none; if you trust "
+    "it, open it in Python and give neupath.load the data frame or the graph",
+}
 
 
 def _unreadable(path: Path) -> SourceError:
-    if advice := ADVICE.get(path.suffix.lower()):
-        return SourceError(f"{path} {advice}")
-    if columns := _columns_of_text(path):
-        ending = "csv" if columns[1] in ",;" else "tsv"
-        return SourceError(
-            f"{path} is not known by its ending, but looks like a text table with {columns[0]} columns; rename it to "
-            f"{path.name}.{ending}, or name it in a graph.toml"
-        )
+    """Return the error about a file that no format reads, with what is to be done with it."""
+    advice = {suffix: f"is packed; unpack it with {tool}, or pack it with gzip" for suffix, tool in _UNPACK.items()}
+    for suffixes, (what, function) in _IN_PYTHON.items():
+        sentence = f"is {what} read it in Python with {function} and give neupath.load what that returns"
+        advice |= dict.fromkeys(suffixes.split(), sentence)
+    for suffixes, sentence in _ADVICE.items():
+        advice |= dict.fromkeys(suffixes.split(), sentence)
+    if path.suffix.lower() in advice:
+        return SourceError(f"{path} {advice[path.suffix.lower()]}")
+    others = ", ".join((*GRAPH_SUFFIXES, *(f".{name}" for name in READERS)))
     return SourceError(
-        f"{path} is not a graph that neupath can read; give a folder of tables, a database, a file of triples "
-        f"({', '.join(TABLE_SUFFIXES)}, also gzipped), RDF ({', '.join(RDF_SUFFIXES)}), JSON "
-        f"({', '.join(JSON_SUFFIXES)}), DBLP's XML, "
-        f"{', '.join((*GRAPH_SUFFIXES, *(f'.{name}' for name in READERS)))} or .mat, or read it in Python and "
-        f"give neupath.load the NetworkX graph, the HeteroData or the data frames"
+        f"{path} is not a graph that neupath can read; if it is a text table, rename it to {path.name}.csv; otherwise "
+        f"give tables or triples, a database, RDF, JSON, DBLP's XML, {others} or .mat, or read it in Python and give "
+        f"neupath.load the NetworkX graph, the HeteroData or the data frames"
     )
-
-
-def _columns_of_text(path: Path) -> tuple[int, str] | None:
-    """Return how many columns the first lines of a file have and what is between them, or None if it is no table."""
-    try:
-        with open_lines(path) as lines:
-            first = [line for line in islice(lines, 20) if line.strip()]
-    except (UnicodeDecodeError, SourceError, OSError):
-        return None
-    counts = {mark: {line.count(mark) for line in first} for mark in "\t,;|"}
-    marks = [mark for mark, found in counts.items() if len(first) > 1 and len(found) == 1 and found != {0}]
-    return (first[0].count(marks[0]) + 1, marks[0]) if marks and not any("\0" in line for line in first) else None
