@@ -136,7 +136,7 @@ def test_a_store_that_cannot_be_reached_is_refused_in_one_sentence(monkeypatch: 
     monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", f"http://127.0.0.1:{_free_port()}")
     monkeypatch.setattr(object_stores, "_GCS_SECONDS", 1)
     for source in ("s3://graphs/films", "gs://graphs/films"):
-        with pytest.raises(SourceError, match=f"cannot read {source}: the store cannot be reached; check") as caught:
+        with pytest.raises(SourceError, match=f"cannot read {source}: .*; check the name of the bucket, the") as caught:
             npth.load(source)
         assert "\n" not in str(caught.value)
 

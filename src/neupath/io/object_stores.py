@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -16,6 +16,11 @@ from neupath.errors import NeuPathError, SourceError, first_line
 SCHEMES = ("s3://", "gs://")
 _BLOCK, _THREADS, _MOST_OBJECTS = 1 << 23, 8, 100_000
 _CONNECT_SECONDS, _REQUEST_SECONDS, _GCS_SECONDS = 5, 60, 5
+_SETTINGS = {
+    "s3://": ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_REGION", "AWS_ENDPOINT_URL"),
+    "gs://": ("GOOGLE_APPLICATION_CREDENTIALS", "CLOUD_STORAGE_EMULATOR_ENDPOINT"),
+}
+"""The variables of the environment that lead to a store, the keys first."""
 
 
 def is_object_url(source: object) -> bool:
@@ -27,18 +32,21 @@ def is_object_url(source: object) -> bool:
 def local_copy(url: str, progress: Progress) -> Iterator[Path]:
     """Copy an object, or all under a prefix, while the block runs; errors name the address and not the copy."""
     scheme, place = url.strip()[:5].lower(), url.strip()[5:].strip("/")
-    bucket = place.partition("/")[0]
+    bucket, settings = place.partition("/")[0], " and ".join(_SETTINGS[scheme])
     if not bucket or "@" in bucket or "?" in place:
         raise SourceError(
             f"give an object store as {scheme}bucket/folder, without keys or settings in it; those are taken from the "
-            f"environment, such as AWS_ACCESS_KEY_ID, AWS_REGION and AWS_ENDPOINT_URL"
+            f"environment, such as {settings}"
         )
     with TemporaryDirectory(prefix="neupath-") as folder:
         local = Path(folder) / PurePosixPath(place).name
         try:
             _copy_objects(*_find_readable(scheme, place, url), local, url, progress)
         except OSError as error:
-            raise SourceError(f"cannot read {url}: {_advice(first_line(error), scheme)}") from error
+            raise SourceError(
+                f"cannot read {url}: {first_line(error)[:300]}; check the name of the bucket, the network, and "
+                f"{settings} in the environment"
+            ) from error
         try:
             yield local
         except NeuPathError as error:
@@ -47,16 +55,14 @@ def local_copy(url: str, progress: Progress) -> Iterator[Path]:
 
 
 def _find_readable(scheme: str, place: str, url: str) -> tuple[Any, dict[str, Any]]:
-    """Return the store and its objects; without any keys, a bucket that denies access is tried without signing."""
+    """Return the store and its objects; without a key in the environment, the bucket may be one that anyone reads."""
     try:
-        store = _open_store(scheme, place)
-        return store, _find_objects(store, place, url)
-    except OSError as error:
-        key = "GOOGLE_APPLICATION_CREDENTIALS" if scheme == "gs://" else "AWS_ACCESS_KEY_ID"
-        if key in os.environ or not _is_denied(str(error)):
-            raise
-    store = _open_store(scheme, place, anonymous=True)
-    return store, _find_objects(store, place, url)
+        return _find_objects(_open_store(scheme, place), place, url)
+    except OSError:
+        if _SETTINGS[scheme][0] not in os.environ:
+            with suppress(OSError):
+                return _find_objects(_open_store(scheme, place, anonymous=True), place, url)
+        raise
 
 
 def _open_store(scheme: str, place: str, anonymous: bool = False) -> Any:
@@ -72,27 +78,29 @@ def _open_store(scheme: str, place: str, anonymous: bool = False) -> Any:
     return fs.S3FileSystem(region=region, endpoint_override=endpoint, anonymous=anonymous, **seconds)
 
 
-def _find_objects(store: Any, place: str, url: str) -> dict[str, Any]:
-    """Return the objects to copy by their path below the place; an empty path is the place itself."""
+def _find_objects(store: Any, place: str, url: str) -> tuple[Any, dict[str, Any]]:
+    """Return a store and the objects to copy by their path below the place; an empty path is the place itself."""
     from pyarrow import fs
 
     info = store.get_file_info(place)
     if info.type == fs.FileType.File:
-        return {"": info}
+        return store, {"": info}
     listing = store.get_file_info(fs.FileSelector(place, recursive=True, allow_not_found=True))
-    files = [each for each in listing if each.type == fs.FileType.File and each.path != place]
-    objects = {each.path[len(place) + 1 :]: each for each in files}
-    for path in objects:
-        if any(part in ("", ".", "..") for part in path.split("/")):
+    objects = {}
+    for each in listing:
+        path = each.path[len(place) + 1 :]
+        parts = path.split("/")
+        if each.type != fs.FileType.File or not path:
+            continue
+        if {"", ".", ".."}.intersection(parts):
             raise SourceError(f"{url} has an object called {path!r}, which cannot be the name of a file; rename it")
-    visible = {path: each for path, each in objects.items() if not any(p.startswith(".") for p in path.split("/"))}
-    if not visible:
-        raise SourceError(f"there are no objects under {url}; check the name of the folder")
-    if len(visible) > _MOST_OBJECTS:
+        if not any(part.startswith(".") for part in parts):
+            objects[path] = each
+    if not 0 < len(objects) <= _MOST_OBJECTS:
         raise SourceError(
-            f"{url} has {len(visible):,} objects; at most {_MOST_OBJECTS:,} are read, so name a part of it"
+            f"there are {len(objects) or 'no'} objects under {url}; name a folder with 1 to {_MOST_OBJECTS:,} of them"
         )
-    return visible
+    return store, objects
 
 
 def _copy_objects(store: Any, objects: dict[str, Any], local: Path, url: str, progress: Progress) -> None:
@@ -123,27 +131,3 @@ def _copy_objects(store: Any, objects: dict[str, Any], local: Path, url: str, pr
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-
-
-_DENIED = ("ACCESS_DENIED", "ACCESS_KEY", "SIGNATURE", "TOKEN", "access token", "PERMISSION")
-_NO_BUCKET = ("NO_SUCH_BUCKET", "bucket does not exist", "Bucket not found", "RESOURCE_NOT")
-_NO_NETWORK = ("NETWORK", "CURL", "curl", "UNAVAILABLE", "imeout", "timed out")
-"""Words of Arrow's messages."""
-
-
-def _is_denied(reason: str) -> bool:
-    return any(word in reason for word in _DENIED)
-
-
-def _advice(reason: str, scheme: str) -> str:
-    """Return what is wrong and what to do, by the words of Arrow's message."""
-    amazon = scheme == "s3://"
-    keys = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE" if amazon else "GOOGLE_APPLICATION_CREDENTIALS"
-    if any(word in reason for word in _NO_BUCKET):
-        return "there is no such bucket, or it is in another region; check its name and AWS_REGION"
-    if _is_denied(reason):
-        return f"access is denied, or there are no keys; set {keys}"
-    if any(word in reason for word in _NO_NETWORK):
-        place = "AWS_ENDPOINT_URL and AWS_REGION" if amazon else "CLOUD_STORAGE_EMULATOR_ENDPOINT"
-        return f"the store cannot be reached; check the network, {place}"
-    return reason[:300]

@@ -4,9 +4,11 @@ calamine reads 100,000 rows of six columns in 0.6 seconds, openpyxl in 6. It giv
 formula without a value, so those are looked up in the XML.
 """
 
+import posixpath
 import re
 import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,6 +79,7 @@ def open_sheets(path: Path, dialect: Dialect) -> list[SheetTable]:
         from python_calamine import CalamineError, SheetVisibleEnum, load_workbook
     except ModuleNotFoundError as error:
         raise MissingExtraError("python-calamine", "neupath[io]") from error
+    damaged = (BadZipFile, CalamineError, ParseError, KeyError, StopIteration, RuntimeError, zlib.error)
     refuse_special(path)
     notes, sheets = [], []
     with file_errors(path):
@@ -87,29 +90,21 @@ def open_sheets(path: Path, dialect: Dialect) -> list[SheetTable]:
                 book = load_workbook(stream)
             hidden = [each.name for each in book.sheets_metadata if each.visible != SheetVisibleEnum.Visible]
             for name, content in xml.items():
-                if name in hidden:
-                    notes.append(f"{path.name}#{name} was left out: the sheet is hidden")
+                sheet = None if name in hidden else _Sheet(path, name, content, book)
+                if sheet is not None and sheet.rows:
+                    sheets.append(sheet)
                 else:
-                    sheets.append(_Sheet(path, name, content, book))
-        except (
-            BadZipFile,
-            CalamineError,
-            ParseError,
-            KeyError,
-            StopIteration,
-            RuntimeError,
-            zlib.error,
-        ) as error:
+                    what = "hidden" if sheet is None else "empty"
+                    notes.append(f"{path.name}#{name} was left out: the sheet is {what}")
+        except damaged as error:
             raise SourceError(
                 f"{path} cannot be read as an Excel workbook without a password: {first_line(error)}"
             ) from error
-    filled = [sheet for sheet in sheets if sheet.rows]
-    notes += [f"{sheet.path.name} was left out: the sheet is empty" for sheet in sheets if not sheet.rows]
-    if not filled:
+    if not sheets:
         raise SourceError(f"{path} has no visible sheet with rows; a table has at least a header")
     tables = []
-    for sheet in filled:
-        name = path.stem if len(filled) == 1 and _DEFAULT_NAME.fullmatch(sheet.name) else sheet.name
+    for sheet in sheets:
+        name = path.stem if len(sheets) == 1 and _DEFAULT_NAME.fullmatch(sheet.name) else sheet.name
         tables.append(sheet.to_table(name, dialect))
         tables[-1].skipped = [*notes, *sheet.notes]
     return tables
@@ -144,9 +139,7 @@ def _links(packed: ZipFile, part: str) -> dict[str, tuple[str, str]]:
     links = fromstring(packed.read(f"{folder}/_rels/{name}.rels".removeprefix("/")))  # noqa: S314
     return {
         link.get("Id", ""): (
-            target[1:]
-            if (target := link.get("Target", "")).startswith("/")
-            else f"{folder}/{target}".removeprefix("/"),
+            posixpath.join("/", folder, link.get("Target", "")).removeprefix("/"),
             link.get("Type", "").rpartition("/")[2],
         )
         for link in links
@@ -227,17 +220,13 @@ def _to_arrow(cells: Sequence[Any]) -> pa.Array:
     kinds = {type(value) for value in values if value is not None}
     if kinds and kinds <= {int, float}:
         numbers = pa.array(values, pa.float64())
-        try:
+        with suppress(pa.ArrowInvalid):  # it has fractions
             return numbers.cast(pa.int64())
-        except pa.ArrowInvalid:  # it has fractions
-            return numbers
-    if kinds == {bool}:
-        return pa.array(values, pa.bool_())
-    if kinds == {date}:
-        return pa.array(values, pa.date32())
-    if kinds and kinds <= {date, datetime}:  # a time at midnight comes as a date
-        times = [datetime(each.year, each.month, each.day) if type(each) is date else each for each in values]
-        return pa.array(times, pa.timestamp("us"))
+        return numbers
+    if kinds in ({bool}, {date}, {datetime}):
+        return pa.array(values)
+    if kinds == {date, datetime}:  # a time at midnight comes as a date
+        return pa.array([datetime(v.year, v.month, v.day) if type(v) is date else v for v in values])
     return pa.array([None if value is None else as_text(value) for value in values], pa.string())
 
 
