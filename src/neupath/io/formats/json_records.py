@@ -30,7 +30,7 @@ from neupath.errors import GraphError, MissingExtraError, SourceError, first_lin
 from neupath.graph.hin import MOST_KINDS
 from neupath.io.assemble import BIOLINK, GENERAL_CLASSES
 from neupath.io.columns import choose_columns
-from neupath.io.formats.json_values import Collection, Document, Record, json_errors
+from neupath.io.formats.json_values import Collection, Record, json_errors, read_collections
 from neupath.io.ids import all_read_as_integers, bad_weight, repeated_id
 from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, existing
 from neupath.io.tables import ArrowTable
@@ -189,6 +189,8 @@ class _RelationEdges:
     """Weights and attributes; a column may be shorter than there are edges."""
     numbers: "array[int]" = field(default_factory=lambda: array("q"))
     """The records that edges of a collection are."""
+    mentioned: dict[tuple[str, str], None] = field(default_factory=dict)
+    """Edges from nodes that are only mentioned, once however often they are."""
     directed: bool = False
     """Whether at least one of them has a direction."""
 
@@ -205,6 +207,7 @@ class _RelationEdges:
             self._column(key).extend(column[row] for row in rows if row < len(column))
         self.sources.extend(other.sources[row] for row in rows)
         self.targets.extend(other.targets[row] for row in rows)
+        self.mentioned |= other.mentioned
         self.directed |= other.directed
 
     def _column(self, key: str) -> list[Scalar | None]:
@@ -220,8 +223,6 @@ class _Graph:
     def __init__(self) -> None:
         self.kinds: dict[str, _Kind] = {}
         self.edges: defaultdict[Key, _RelationEdges] = defaultdict(_RelationEdges)
-        self.mentioned: defaultdict[Key, dict[tuple[str, str], None]] = defaultdict(dict)
-        """Edges from nodes that are only mentioned, once however often they are."""
         self.unresolved: defaultdict[tuple[Collection, str | None, str, str | None], _RelationEdges] = defaultdict(
             _RelationEdges
         )
@@ -312,10 +313,11 @@ class _Graph:
             target = self.kind(name)
             target_id = target.add(str(_as_id(value[id_key])))
             self._links += 1
+            edges = self.edges[kind.name, path, name]
             if kind.ids[id]:
-                self.edges[kind.name, path, name].add(id, target_id, self._item)
+                edges.add(id, target_id, self._item)
             else:
-                self.mentioned[kind.name, path, name][id, target_id] = None
+                edges.mentioned[id, target_id] = None
             if not target.ids[target_id]:  # else its record says it all
                 self._describe(target, target_id, {k: v for k, v in value.items() if k != id_key})
             return
@@ -554,19 +556,19 @@ def read_json(files: Sequence[Path], options: ReadOptions, progress: Progress = 
     graph = _Graph()
     for done, file in enumerate(files):
         progress("reading", done, len(files))
-        document = Document(file)
+        header: Record = {}
         with json_errors(file):
-            for collection in document.collections():
+            for collection in read_collections(file, header):
                 _read_collection(graph, collection, _name_of(collection))
-        if document.header.get("multigraph") is not None:
+        if header.get("multigraph") is not None:
             return _read_node_link(file)
-        _check_header(graph, document)
+        _check_header(graph, file, header)
     _refuse_local_ids(graph)
     _resolve(graph)
     _merge_kinds(graph)
     for kind in list(graph.kinds.values()):
         _find_relations(graph, kind)
-    if not graph.mentioned and not any(edges.sources for edges in graph.edges.values()):
+    if not any(edges.sources or edges.mentioned for edges in graph.edges.values()):
         keys = [f"{kind.name}.{path}" for kind in graph.kinds.values() for path in kind.values]
         raise SourceError(
             f"{listed(map(str, files), 3)}: no key leads from one record to another, so there are no edges (the keys "
@@ -575,19 +577,19 @@ def read_json(files: Sequence[Path], options: ReadOptions, progress: Progress = 
     return _make_plan(graph, options)
 
 
-def _check_header(graph: _Graph, document: Document) -> None:
+def _check_header(graph: _Graph, file: Path, header: Record) -> None:
     """Note the values of a document that are not records; raise if it is a record itself, or has none."""
-    if "@context" in document.header:
-        raise _is_json_ld(document.file)
-    if any(_as_id(document.header.get(key)) is not None for key in RECORD_IDS[:5]):
-        raise SourceError(f"{document.file} holds one record; write a list of records, or a record per line")
+    if "@context" in header:
+        raise _is_json_ld(file)
+    if any(_as_id(header.get(key)) is not None for key in RECORD_IDS[:5]):
+        raise SourceError(f"{file} holds one record; write a list of records, or a record per line")
     if not graph.kinds and not graph.unresolved:
         raise SourceError(
-            f"{document.file} has no records: its keys are {listed(document.header) or 'none'}, and none holds a list "
-            f'of objects; a graph in JSON is {{"nodes": […], "edges": […]}}, a list of records, or a record per line'
+            f"{file} has no records: its keys are {listed(header) or 'none'}, and none holds a list of objects; a "
+            f'graph in JSON is {{"nodes": […], "edges": […]}}, a list of records, or a record per line'
         )
-    if objects := [key for key, value in document.header.items() if isinstance(value, dict)]:
-        graph.notes.append(f"{document.file.name}: {listed(objects)} left out, which is not a list of records")
+    if objects := [key for key, value in header.items() if isinstance(value, dict)]:
+        graph.notes.append(f"{file.name}: {listed(objects)} left out, which is not a list of records")
 
 
 def _read_node_link(file: Path) -> "nx.Graph[Any]":
@@ -680,11 +682,10 @@ def _merge_kinds(graph: _Graph) -> None:
 
 def _lead_to(graph: _Graph, old: str, new: str) -> None:
     """Lead the edges of one type to another."""
-    for key in [key for key in (*graph.edges, *graph.mentioned) if old in (key[0], key[2])]:
+    for key in [key for key in graph.edges if old in (key[0], key[2])]:
+        edges = graph.edges.pop(key)
         renamed = (new if key[0] == old else key[0], key[1], new if key[2] == old else key[2])
-        if (edges := graph.edges.pop(key, None)) is not None:
-            graph.edges[renamed].extend(edges, range(len(edges.sources)))
-        graph.mentioned[renamed] |= graph.mentioned.pop(key, {})
+        graph.edges[renamed].extend(edges, range(len(edges.sources)))
 
 
 # ---- Keys whose values are ids -------------------------------------------------------------------
@@ -712,7 +713,7 @@ def _find_relations(graph: _Graph, kind: _Kind) -> None:
 def _read_values(graph: _Graph, kind: _Kind, path: str, column: Mapping[str, Scalar]) -> None:
     """Make edges of values that are ids of nodes, or lists of such ids in one text; leave others as attributes."""
     ids = _ids_of(column.values())
-    linked = [graph.kinds[key[2]] for key in (*graph.edges, *graph.mentioned) if key[:2] == (kind.name, path)]
+    linked = [graph.kinds[key[2]] for key in graph.edges if key[:2] == (kind.name, path)]
     target = next((each for each in linked if ids and ids <= each.ids.keys()), None)
     target = target or _foreign_target(graph, kind, path, list(column.values()))
     lists: dict[str, list[Any]] = {id: [value] for id, value in column.items()}
@@ -812,10 +813,10 @@ def _add_edges(graph: _Graph, kind: _Kind, path: str, target: _Kind, lists: Mapp
 
 # ---- Tables --------------------------------------------------------------------------------------
 def _make_plan(graph: _Graph, options: ReadOptions) -> Plan:
-    for key, pairs in graph.mentioned.items():
-        for start, stop in pairs:
+    for key, edges_of in graph.edges.items():
+        for start, stop in edges_of.mentioned:
             if not graph.kinds[key[0]].ids[start]:
-                graph.edges[key].add(start, stop, {})
+                edges_of.add(start, stop, {})
     nodes = [NodePlan(kind.name, _select_nodes(graph, kind)) for kind in graph.kinds.values() if kind.ids]
     types = {node.node_type: node.selection.declared_types[_ID] for node in nodes}
     options.check_names(list(dict.fromkeys(name for _, name, _ in graph.edges)))

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatch
@@ -53,59 +54,41 @@ class Collection:
 
     def skip(self) -> None:
         """Read what is left."""
-        for _ in self._values:
-            pass
+        deque(self._values, maxlen=0)
 
 
-class Document:
-    """A JSON file: its collections, one after the other, and the other values of the document, as far as it is read."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        self.header: Record = {}
-
-    def collections(self) -> Iterator[Collection]:
-        """Yield the collections, within `json_errors`; each is to be read before the next."""
-        if _has_lines(self.file):
-            yield Collection(self.file, None, _lines(self.file), by_line=True)
-            return
-        with open_raw(self.file) as raw, io.TextIOWrapper(raw, "utf-8-sig") as text:
-            for collection in self._arrays(_Scanner(self.file, text)):
-                yield collection
-                collection.skip()
-
-    def _arrays(self, scanner: "_Scanner") -> Iterator[Collection]:
+def read_collections(file: Path, header: Record) -> Iterator[Collection]:
+    """Yield the collections of a file, within `json_errors`; the other values of a document come into `header`."""
+    if _has_lines(file):
+        yield Collection(file, None, _lines(file), by_line=True)
+        return
+    with open_raw(file) as raw, io.TextIOWrapper(raw, "utf-8-sig") as text:
+        scanner = _Scanner(file, text)
         for key in scanner.members() if scanner.peek() == "{" else [None]:
             if scanner.peek() == "[":
-                yield Collection(self.file, key, scanner.items(), by_line=False)
+                collection = Collection(file, key, scanner.items(), by_line=False)
+                yield collection
+                collection.skip()
             elif key is None:
                 found = f"{str(scanner.value())[:40]!r}" if scanner.peek() else "nothing"
-                raise SourceError(
-                    f"{self.file} holds {found}; a graph in JSON is an object, an array or lines of objects"
-                )
-            elif len(self.header) < _MOST_KEYS:
-                self.header[key] = scanner.value()
+                raise SourceError(f"{file} holds {found}; a graph in JSON is an object, an array or lines of objects")
+            elif len(header) < _MOST_KEYS:
+                header[key] = scanner.value()
             else:
                 raise SourceError(
-                    f"{self.file} has more than {_MOST_KEYS:,} keys; write a list of records with ids instead, or a "
-                    f"record per line"
+                    f"{file} has more than {_MOST_KEYS:,} keys; write a list of records with ids instead, or a record "
+                    f"per line"
                 )
         if scanner.peek():
             raise scanner.error("expected the end of the document")
 
 
-def is_json(path: Path) -> bool:
-    """Whether a file is JSON by its name."""
-    name = path.name.lower().removesuffix(".gz")
-    return not name.startswith(".") and name.endswith(JSON_SUFFIXES) and path.is_file()
-
-
 def json_files(path: Path, ignore: tuple[str, ...] | list[str] = ()) -> list[Path]:
     """Return the JSON files that a path holds: the file itself, or those of a folder without the ignored ones."""
-    if not path.is_dir():
-        return [path] if is_json(path) else []
-    files = sorted(file for file in path.iterdir() if is_json(file))
-    return [file for file in files if not any(fnmatch(file.name, pattern) for pattern in ignore)]
+    names = {file: file.name.lower().removesuffix(".gz") for file in (path.iterdir() if path.is_dir() else [path])}
+    files = [file for file, name in names.items() if name.endswith(JSON_SUFFIXES) and not name.startswith(".")]
+    ignored = ignore if path.is_dir() else ()
+    return sorted(file for file in files if file.is_file() and not any(fnmatch(file.name, each) for each in ignored))
 
 
 @contextmanager
