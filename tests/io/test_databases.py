@@ -34,37 +34,39 @@ def postgres() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(params=KINDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    """Make a database of each kind by a script; return what `load` takes."""
-    if request.param == "postgresql":
+def maker(kind: str, request: pytest.FixtureRequest, folder: Path) -> Make:
+    """Return what makes a database of a kind by a script, and returns what `load` takes."""
+    if kind == "postgresql":
         return postgres_of(request).create
-    return _maker(request.param, tmp_path)
 
-
-@pytest.fixture
-def sqlite(tmp_path: Path) -> Make:
-    return _maker("sqlite", tmp_path)
-
-
-@pytest.fixture
-def duckdb(tmp_path: Path) -> Make:
-    pytest.importorskip("duckdb")
-    return _maker("duckdb", tmp_path)
-
-
-def _maker(kind: str, folder: Path) -> Make:
     def make(script: str) -> str:
-        run_script(folder / f"made.{kind}", script)
-        return f"{kind}:///{folder}/made.{kind}"
+        path = folder / f"made.{kind}"
+        connection: Any = sqlite3.connect(path) if kind == "sqlite" else pytest.importorskip("duckdb").connect(path)
+        with closing(connection):
+            (connection.executescript if kind == "sqlite" else connection.execute)(script)
+        return f"{kind}:///{path}"
 
     return make
 
 
-def run_script(path: Path, script: str) -> None:
-    connection: Any = sqlite3.connect(path) if path.suffix == ".sqlite" else pytest.importorskip("duckdb").connect(path)
-    with closing(connection):
-        (connection.executescript if path.suffix == ".sqlite" else connection.execute)(script)
+def postgres_of(request: pytest.FixtureRequest) -> Server:
+    server: Server = request.getfixturevalue("postgres")
+    return server
+
+
+@pytest.fixture(params=KINDS)
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    return maker(request.param, request, tmp_path)
+
+
+@pytest.fixture
+def sqlite(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    return maker("sqlite", request, tmp_path)
+
+
+@pytest.fixture
+def duckdb(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
+    return maker("duckdb", request, tmp_path)
 
 
 def edges(hin: HIN) -> dict[str, list[tuple[object, object, float]]]:
@@ -113,13 +115,10 @@ insert into order_items values (10, 1, 2), (10, 2, 1), (11, 2, 5);
 """
 
 
-def _script(text: str, source_kind: str) -> str:
-    return text.replace("chr(10)", "char(10)") if source_kind == "sqlite" else text
-
-
 @pytest.mark.slow
 def test_a_shop_has_the_relations_of_its_foreign_keys(make: Make, request: pytest.FixtureRequest) -> None:
-    hin = npth.load(make(_script(SHOP, request.node.callspec.params["make"])))
+    is_sqlite = request.node.callspec.params["make"] == "sqlite"
+    hin = npth.load(make(SHOP.replace("chr(", "char(") if is_sqlite else SHOP))
     assert ids(hin) == {
         "address": [1, 2], "category": [1, 2, 3], "customer": [5, 6, 7], "order": [10, 11, 12], "product": [1, 2, 3]
     }  # fmt: skip
@@ -137,10 +136,7 @@ def test_a_shop_has_the_relations_of_its_foreign_keys(make: Make, request: pytes
     assert hin.nodes["address"].attributes.to_pydict() == {"street": ["Main\nstreet", ""]}
     assert hin.nodes["product"].attributes.to_pydict() == {"price": [20.5, 30.0, 1.25]}
     customers = hin.nodes["customer"].attributes
-    assert customers.select(["country", "active"]).to_pydict() == {
-        "country": ["", None, "NL"],
-        "active": [False, None, True],
-    }
+    assert customers.drop(["since"]).to_pydict() == {"country": ["", None, "NL"], "active": [False, None, True]}
     assert [field.type for field in customers.schema] == [pa.string(), pa.date32(), pa.bool_()]
     assert str(customers["since"][2]) == "2020-02-29"
     assert str(hin.nodes["order"].attributes["placed_at"][0]).startswith("2024-01-01 10:00:00")
@@ -151,33 +147,22 @@ def test_a_shop_has_the_relations_of_its_foreign_keys(make: Make, request: pytes
 
 MUSIC = """
 create table "Artist" ("ArtistId" integer primary key, "Name" varchar(120));
-create table "Album" (
-  "AlbumId" integer primary key, "Title" varchar(160), "ArtistId" integer references "Artist" ("ArtistId")
-);
-create table "Genre" ("GenreId" integer primary key, "Name" varchar(120));
 create table "Track" (
-  "TrackId" integer primary key, "Name" varchar(200), "AlbumId" integer references "Album" ("AlbumId"),
-  "GenreId" integer references "Genre" ("GenreId"), "Milliseconds" integer
+  "TrackId" integer primary key, "Title" varchar(200), "ArtistId" integer references "Artist" ("ArtistId"), "Ms" integer
 );
-create table "Playlist" ("PlaylistId" integer primary key, "Name" varchar(120));
+create table "Playlist" ("PlaylistId" integer primary key);
 create table "PlaylistTrack" (
   "PlaylistId" integer references "Playlist" ("PlaylistId"), "TrackId" integer references "Track" ("TrackId"),
   primary key ("PlaylistId", "TrackId")
 );
-create table "Employee" (
-  "EmployeeId" integer primary key, "LastName" varchar(20), "ReportsTo" integer references "Employee" ("EmployeeId")
-);
+create table "Employee" ("EmployeeId" integer primary key, "ReportsTo" integer references "Employee" ("EmployeeId"));
 insert into "Artist" values (1, 'AC/DC'), (2, 'Accept');
-insert into "Album" values (1, 'For Those', 1), (2, 'Balls', 2);
-insert into "Genre" values (1, 'Rock');
-insert into "Track" values (1, 'One', 1, 1, 5), (2, 'Two', 2, 1, 6), (3, 'Three', null, 1, 7);
-insert into "Playlist" values (1, 'Music');
+insert into "Track" values (1, 'One', 1, 5), (2, 'Two', 2, 6), (3, 'Three', null, 7);
+insert into "Playlist" values (1);
 insert into "PlaylistTrack" values (1, 1), (1, 3);
-insert into "Employee" values (1, 'Adams', null);
-insert into "Employee" values (2, 'Edwards', 1);
+insert into "Employee" values (1, null);
+insert into "Employee" values (2, 1);
 """
-
-
 UNIVERSITY = """
 create table department (code varchar(4) primary key, title varchar(40));
 create table course (course_id varchar(8) primary key, title varchar(40), dept varchar(4) references department (code));
@@ -189,17 +174,12 @@ create table takes (
   student_id integer references student (id), course_id varchar(8), year integer, grade varchar(2),
   primary key (student_id, course_id, year), foreign key (course_id, year) references section (course_id, year)
 );
-create table prereq (
-  course_id varchar(8) references course (course_id), prereq_id varchar(8) references course (course_id),
-  primary key (course_id, prereq_id)
-);
 create table loan (id integer primary key, card varchar(8) references student (card), book text);
 insert into department values ('CS', 'Computing'), ('10', 'Ten');
 insert into course values ('db', 'Databases', 'CS'), ('ai', 'Learning', 'CS'), ('12', 'Twelve', '10');
 insert into section values ('db', 2023, null), ('db', 2024, 'A'), ('ai', 2024, 'B');
 insert into student values (1, 'Ann', 'x1'), (2, 'Bob', 'x2');
 insert into takes values (1, 'db', 2023, 'A'), (1, 'ai', 2024, 'B'), (2, 'db', 2024, null);
-insert into prereq values ('ai', 'db');
 insert into loan values (100, 'x2', 'SQL'), (101, null, 'Sets');
 """
 
@@ -241,16 +221,13 @@ insert into directors values (5, 'Zoe');
 """
 RELATIONS = {
     MUSIC: {
-        "Album -Album_Artist-> Artist": [(1, 1, 1), (2, 2, 1)],
         "Employee -ReportsTo-> Employee": [(2, 1, 1)],
         "Playlist -PlaylistTrack-> Track": [(1, 1, 1), (1, 3, 1)],
-        "Track -Track_Album-> Album": [(1, 1, 1), (2, 2, 1)],
-        "Track -Track_Genre-> Genre": [(1, 1, 1), (2, 1, 1), (3, 1, 1)],
+        "Track -Track_Artist-> Artist": [(1, 1, 1), (2, 2, 1)],
     },
     UNIVERSITY: {
         "course -dept-> department": [("12", "10", 1), ("ai", "CS", 1), ("db", "CS", 1)],
         "loan -card-> student": [(100, 2, 1)],
-        "course -prereq-> course": [("ai", "db", 1)],
         "section -section_course-> course": [("ai|2024", "ai", 1), ("db|2023", "db", 1), ("db|2024", "db", 1)],
         "student -takes-> section": [(1, "ai|2024", 1), (1, "db|2023", 1), (2, "db|2024", 1)],
     },
@@ -281,8 +258,8 @@ def test_keys_are_relations(make: Make, script: str) -> None:
     hin = npth.load(make(script))
     assert edges(hin) == RELATIONS[script]
     if script == MUSIC:
-        assert hin.nodes["Album"].names.to_pylist() == ["For Those", "Balls"]
-        assert hin.nodes["Track"].attributes.column_names == ["Milliseconds"]
+        assert hin.nodes["Track"].names.to_pylist() == ["One", "Two", "Three"]
+        assert hin.nodes["Track"].attributes.column_names == ["Ms"]
     elif script == UNIVERSITY:
         assert hin.nodes["student"].names.to_pylist() == ["Ann", "Bob"]
         assert ids(hin)["department"] == ["10", "CS"]
@@ -636,7 +613,7 @@ def test_postgresql_schemas_partitions_and_inheritance(postgres: Server) -> None
         npth.load(source)
 
 
-@pytest.mark.parametrize("script", [SHOP, MUSIC, UNIVERSITY, FORUM])
+@pytest.mark.parametrize("script", [SHOP, UNIVERSITY])
 @pytest.mark.slow
 def test_other_servers_give_the_same_graph_row_by_row(
     postgres: Server, monkeypatch: pytest.MonkeyPatch, script: str
@@ -777,11 +754,6 @@ def test_an_interrupt_ends_a_long_statement(
     thread.join()
     if kind == "postgresql":
         wait_until(lambda: not is_running(), "the server goes on")
-
-
-def postgres_of(request: pytest.FixtureRequest) -> Server:
-    server: Server = request.getfixturevalue("postgres")
-    return server
 
 
 def test_ids_that_look_empty_or_differ_only_by_case_are_noted_and_can_be_settled(make: Make, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -83,13 +83,14 @@ class DatabaseTable:
     computed: tuple[str, ...] = ()
     """Columns that are left out: the database computes them as they are read, which may make gigabytes of nothing."""
 
+    @cached_property
+    def types(self) -> dict[str, pa.DataType | None]:
+        """What `value_type` says that the columns are read as."""
+        return {column: value_type(declared) for column, declared in self.columns.items()}
+
     def is_measure(self, column: str) -> bool:
         """Whether a column is declared to hold numbers, truth values or times."""
         return bool(_MEASURES.match(self.columns[column]))
-
-
-Types = Mapping[str, pa.DataType | None]
-"""The columns of a table to read -> what `value_type` says that they are read as."""
 
 
 @dataclass(frozen=True)
@@ -101,22 +102,21 @@ class Database:
     schema: str
     schemas: Sequence[str]
     tables: Sequence[DatabaseTable]
-    read_parts: Callable[[DatabaseTable, Types], Iterable[pa.Table]]
-    """Read the columns of a table in parts, whose types may differ."""
+    read_parts: Callable[[DatabaseTable], Iterable[pa.Table]]
+    """Read a table in parts, whose types may differ."""
 
     def read(self, table: DatabaseTable, ids: Collection[str], progress: Progress) -> pa.Table:
         """Read a table: integers, floats, truth values, dates, timestamps, and all else as text.
 
         A decimal becomes an integer or else a float, which may round it; one of `ids` is never rounded.
         """
-        types = {column: value_type(declared) for column, declared in table.columns.items()}
-        parts = [pa.table({column: pa.nulls(0) for column in types})]
+        parts = [pa.table({column: pa.nulls(0) for column in table.columns})]
         done = 0
-        for part in self.read_parts(table, types):
+        for part in self.read_parts(table):
             parts.append(part)
             done += len(part)
             progress(f"reading {table.name}", done, None)
-        return pa.table({c: _convert(_join([p[c] for p in parts]), kind, c in ids) for c, kind in types.items()})
+        return pa.table({c: _convert(_join([p[c] for p in parts]), table.types[c], c in ids) for c in table.columns})
 
 
 def as_spelled(names: Iterable[str], known: Collection[str]) -> tuple[str, ...]:
@@ -275,10 +275,10 @@ def _text(value: object) -> str | None:
     return value.hex() if isinstance(value, bytes | memoryview) else str(value)
 
 
-def _select(table: DatabaseTable, types: Types, place: str) -> str:
-    """Return the statement of DuckDB or PostgreSQL that reads columns so that Arrow understands them."""
+def _select(table: DatabaseTable, place: str) -> str:
+    """Return the statement of DuckDB or PostgreSQL that reads a table so that Arrow understands its values."""
     columns = []
-    for name, kind in types.items():
+    for name, kind in table.types.items():
         column, declared = _quoted(name), table.columns[name].upper()
         if declared in ("BLOB", "BYTEA"):
             column = f"lower(hex({column}))" if declared == "BLOB" else f"encode({column}, 'hex')"
@@ -306,9 +306,9 @@ _STEPS = 100_000
 def _open_sqlite(path: Path) -> Iterator[Database]:
     import sqlite3
 
-    def read(table: DatabaseTable, types: Types) -> Iterator[pa.Table]:
-        cursor = connection.execute(f"SELECT {', '.join(map(_quoted, types))} FROM {_quoted(table.name)}")
-        return _to_tables(iter(partial(cursor.fetchmany, _BATCH_ROWS), []), types)
+    def read(table: DatabaseTable) -> Iterator[pa.Table]:
+        cursor = connection.execute(f"SELECT {', '.join(map(_quoted, table.columns))} FROM {_quoted(table.name)}")
+        return _to_tables(iter(partial(cursor.fetchmany, _BATCH_ROWS), []), table.columns)
 
     with closing(_connect_sqlite(path)) as connection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
@@ -367,8 +367,8 @@ def _sqlite_tables(connection: Any) -> Iterator[DatabaseTable]:
 def _open_duckdb(path: Path, schema: str | None) -> Iterator[Database]:
     place = schema or "main"
 
-    def read(table: DatabaseTable, types: Types) -> Iterator[pa.Table]:
-        yield _query_duckdb(connection, _select(table, types, _quoted(place, table.name)))
+    def read(table: DatabaseTable) -> Iterator[pa.Table]:
+        yield _query_duckdb(connection, _select(table, _quoted(place, table.name)))
 
     with closing(open_duckdb(path)) as connection:
         connection.execute("BEGIN TRANSACTION READ ONLY")
@@ -496,12 +496,12 @@ def _server_tables(inspector: Any, schema: str) -> Iterator[DatabaseTable]:
         yield DatabaseTable(place[1], kinds, tuple(key), tuple(found), place[1] not in names)
 
 
-def _fetch_rows(connection: Any, schema: str, table: DatabaseTable, types: Types) -> Iterator[pa.Table]:
+def _fetch_rows(connection: Any, schema: str, table: DatabaseTable) -> Iterator[pa.Table]:
     import sqlalchemy as sa
 
-    source = sa.table(table.name, *map(sa.column, types), schema=schema)
+    source = sa.table(table.name, *map(sa.column, table.columns), schema=schema)
     streamed = connection.execution_options(stream_results=True, yield_per=_BATCH_ROWS)
-    return _to_tables(streamed.execute(sa.select(*source.columns)).partitions(), types)
+    return _to_tables(streamed.execute(sa.select(*source.columns)).partitions(), table.columns)
 
 
 # ---- PostgreSQL's rows as CSV by COPY, which Arrow parses four times as fast as Python takes tuples ---
@@ -534,10 +534,9 @@ def _with_copy(database: Database, connection: Any) -> Database:
     return replace(database, tables=tables, read_parts=partial(_copy_rows, connection, database.schema, plain))
 
 
-def _copy_rows(
-    connection: Any, schema: str, plain: Collection[str], table: DatabaseTable, types: Types
-) -> Iterator[pa.Table]:
-    parsed = {c: kind if kind in (pa.int64(), pa.float64(), pa.bool_()) else pa.string() for c, kind in types.items()}
+def _copy_rows(connection: Any, schema: str, plain: Collection[str], table: DatabaseTable) -> Iterator[pa.Table]:
+    parsable = (pa.int64(), pa.float64(), pa.bool_())
+    parsed = {column: kind if kind in parsable else pa.string() for column, kind in table.types.items()}
     options = {
         "read_options": pa.csv.ReadOptions(column_names=list(parsed)),
         "parse_options": pa.csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
@@ -547,7 +546,7 @@ def _copy_rows(
         ),
     }  # fmt: skip
     # without ONLY the rows of tables that inherit from this one would come, too
-    rows = _select(table, types, f"{'ONLY ' if table.name in plain else ''}{_quoted(schema, table.name)}")
+    rows = _select(table, f"{'ONLY ' if table.name in plain else ''}{_quoted(schema, table.name)}")
     statement = f"COPY ({rows}) TO STDOUT (FORMAT csv, ENCODING 'UTF8')"
     with connection.connection.dbapi_connection.cursor() as cursor, cursor.copy(statement) as copy:
         # psycopg gives views of its buffers, and many of these at a time are slow: each is copied at once
