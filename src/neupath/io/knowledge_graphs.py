@@ -1,13 +1,12 @@
 """Tables whose ids all nodes of a graph share: one of nodes and one of edges, triples, and those of neo4j-admin."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from neupath.errors import SourceError, listed
 from neupath.graph.metapath import Relation
 from neupath.io.columns import (
-    ChosenColumns,
     Ends,
     choose_columns,
     declared_in,
@@ -64,6 +63,25 @@ def _note_others(source: Source, used: Sequence[Table]) -> list[str]:
     return [f"{label} was left out: the graph is read from {names}" for label in others]
 
 
+def _select_edges(
+    table: Table,
+    columns: Mapping[str, str],
+    entry: PairConfig | TriplesConfig,
+    section: str | None,
+    others: Iterable[str] = (),
+    *,
+    all_text: bool = False,
+) -> tuple[Selection, list[str]]:
+    """Choose the weight and the attributes of edges, not the `others`; return notes on what is left out, too."""
+    weight = table.column(entry.weight, "weight") if entry.weight else weight_column(table, columns.values())
+    roles = {**columns, **existing(weight=weight)}
+    chosen = choose_columns(table, {*roles.values(), *others}, weight, entry.attributes, entry.attribute_types)
+    place = "" if section is None else declared_in(table, section)
+    selection = Selection(table, roles, chosen.columns, all_text=all_text, kinds=chosen.kinds, declared_in=place)
+    notes = [] if entry.attributes is not None else note_weight(selection, section)
+    return selection, [*chosen.notes(table.label), *notes]
+
+
 def _last_word(table: Table) -> str:
     return table.name.lower().replace("-", "_").rsplit("_", 1)[-1]
 
@@ -102,36 +120,30 @@ def _plan_pair(source: Source, nodes: Table, edges: Table) -> Plan:
     type_ = nodes.column(pair.type, "type") if pair.type else _type_column(nodes, edges, id_)
     numbers = [column for column in nodes.columns if any(nodes.sample[column]) and nodes.has_numbers(column)]
     usual_name = _usual_column(nodes, "name", (id_, type_ or "", *numbers))
-    name = nodes.column(pair.name, "name") if pair.name else usual_name
-    own = existing(id=id_, type=type_, name=name)
+    own = existing(id=id_, type=type_, name=nodes.column(pair.name, "name") if pair.name else usual_name)
     attributes = [column for column in nodes.columns if column not in own.values()]
     of_nodes = {c: word for c, word in pair.attribute_types.items() if c in attributes}
+    of_edges = {c: word for c, word in pair.attribute_types.items() if c not in of_nodes or c in edges.columns}
     place = declared_in(nodes, "[pair]")
     chosen = Selection(nodes, own, attributes, kinds=node_kinds(nodes, of_nodes, own), declared_in=place)
-
     ends, direction = _pair_ends(edges, pair)
-    weight = edges.column(pair.weight, "weight") if pair.weight else weight_column(edges, ends.values())
-    columns = ends | existing(weight=weight)
-    of_edges = {c: word for c, word in pair.attribute_types.items() if c not in of_nodes or c in edges.columns}
-    taken = {*columns.values(), *existing(direction=direction).values()}
-    described = choose_columns(edges, taken, weight, pair.attributes, of_edges)
-    triples = Selection(edges, columns, described.columns, kinds=described.kinds, declared_in=place)
-
+    entry = replace(pair, attribute_types=of_edges)
+    triples, edge_notes = _select_edges(edges, ends, entry, "[pair]", existing(direction=direction).values())
     labels = None if type_ is None else _label_delimiter(nodes, type_)
-    untyped = f"{nodes.label}: no column is known to hold types, so all nodes were read as one type, node"
     notes = [*_note_others(source, [nodes, edges]), *options.notes]
-    notes += [*(_note_labels(nodes, type_, labels) if type_ is not None else [untyped])]
-    words = [] if "relation" in ends or direction else [c for c in described.columns if holds_categories(edges, c)]
-    if words:
-        notes.append(
-            f"{edges.label}: no column is known to hold relations, so {listed(words)} is an attribute of edges"
-        )
-    notes += described.notes(edges.label)
-    notes += [] if pair.attributes is not None else note_weight(triples, "[pair]")
-    options = replace(options, notes=notes)
-    if "relation" in ends or type_ is not None:
+    if type_ is None:
+        notes.append(f"{nodes.label}: no column is known to hold types, so all nodes were read as one type, node")
+    else:
+        notes += _note_labels(nodes, type_, labels)
+    has_relations = "relation" in ends
+    words = [column for column in triples.attributes if holds_categories(edges, column)]
+    if words and not (has_relations or direction):
+        unnamed = f"no column is known to hold relations, so {listed(words)} is an attribute of edges"
+        notes.append(f"{edges.label}: {unnamed}")
+    options = replace(options, notes=[*notes, *edge_notes])
+    if has_relations or type_ is not None:
         shared = SharedIds("node", labels=labels)
-        return _shared_plan([chosen], [triples], options, shared, None if "relation" in ends else "edge")
+        return _shared_plan([chosen], [triples], options, shared, None if has_relations else "edge")
     is_undirected = direction is not None and edges.sample[direction][0].lower() == "undirected"
     one = Relation("node", "edge", "node", directed=not (is_undirected or "edge" in options.undirected))
     return Plan([NodePlan("node", chosen)], [EdgePlan(one, triples)], options)
@@ -219,7 +231,8 @@ def plan_neo4j(source: Source) -> Plan | str:
     """Choose the columns of tables with the header of neo4j-admin, some of nodes and some of edges."""
     roles = {table: _neo4j_roles(table) for table in source.tables if not source.settings.names_tables}
     nodes = [_neo4j_nodes(table, columns) for table, columns in roles.items() if "ID" in columns]
-    edges = [_neo4j_edges(table, columns) for table, columns in roles.items() if {"START_ID", "END_ID"} <= {*columns}]
+    found = [_neo4j_edges(table, columns) for table, columns in roles.items() if {"START_ID", "END_ID"} <= {*columns}]
+    edges = [selection for selection, _ in found]
     if not nodes or not edges:
         half = next((table for table, own in roles.items() if {*own} & {"ID", "START_ID", "END_ID"}), None)
         if half is None:
@@ -244,7 +257,7 @@ def plan_neo4j(source: Source) -> Plan | str:
         for each in edges
         if "relation" not in each.columns
     ]
-    notes += [note for selection in edges for note in note_weight(selection, None)]
+    notes += [note for _, own in found for note in own]
     return _shared_plan(nodes, edges, replace(source.options, notes=notes), SharedIds("node", labels=labels))
 
 
@@ -268,14 +281,15 @@ def _neo4j_nodes(table: Table, roles: Mapping[str, tuple[str, str]]) -> Selectio
     return Selection(table, existing(id=id_, type=label, name=name), others, spaces=existing(id=space or None))
 
 
-def _neo4j_edges(table: Table, roles: Mapping[str, tuple[str, str]]) -> Selection:
+def _neo4j_edges(table: Table, roles: Mapping[str, tuple[str, str]]) -> tuple[Selection, list[str]]:
     (source, source_space), (target, target_space) = roles["START_ID"], roles["END_ID"]
     relation = roles["TYPE"][0] if "TYPE" in roles else None
     weight = next((column for column in table.columns if column.partition(":")[0].lower() == "weight"), None)
+    columns = existing(source=source, relation=relation, target=target)
+    ignored = filter(_is_ignored, table.columns)
+    selection, notes = _select_edges(table, columns, TriplesConfig(weight=weight), None, ignored)
     spaces = existing(source=source_space or None, target=target_space or None)
-    columns = existing(source=source, relation=relation, target=target, weight=weight)
-    chosen = choose_columns(table, {*columns.values(), *filter(_is_ignored, table.columns)}, weight)
-    return Selection(table, columns, chosen.columns, spaces=spaces)
+    return replace(selection, spaces=spaces), notes
 
 
 # ---- Triples of a knowledge graph: head, relation, tail ------------------------------------------
@@ -341,39 +355,32 @@ def _is_edge_list(table: Table) -> bool:
 
 def _plan_triples(source: Source, tables: Sequence[Table]) -> Plan:
     """Choose the columns of tables of triples."""
-    triples, options = source.settings.triples or TriplesConfig(), source.options
-    chosen = [_select_triples(table, triples) for table in tables]
-    edges = [selection for selection, _ in chosen]
+    triples = source.settings.triples or TriplesConfig()
+    edges, notes = list[Selection](), list[str]()
+    for table in tables:
+        columns, others = _triple_columns(table, triples)
+        selection, own_notes = _select_edges(table, columns, triples, "[triples]", others, all_text=True)
+        edges.append(selection)
+        if others:
+            ids = f"{columns['source']} and {columns['target']} were read as the ids"
+            notes.append(f"{table.label}: {ids}, not {listed(others)}")
+        notes += own_notes
     types = [] if triples.types is None else [_select_types(source.find(triples.types))]
-    untyped = not types and triples.type is None and not any("source_type" in each.columns for each in edges)
-    prefixed = untyped and all(
+    typed = [each for each in edges if "source_type" in each.columns]
+    prefixed = not (types or triples.type or typed) and all(
         has_prefixed_ids(each.table, [each.columns["source"], each.columns["target"]]) for each in edges
     )
-    notes = [*_note_others(source, tables)]
-    notes += [note for each in chosen for note in _note_triples(*each, triples, prefixed)]
-    roles = ("source_type", "target_type")
-    delimiters = {_label_delimiter(e.table, e.columns[role]) for e in edges for role in roles if role in e.columns}
+    for each in edges:
+        if prefixed:
+            notes.append(f"{each.table.label}: the types of nodes were read from their ids, before '::'")
+        elif "source_name" in each.columns and each not in typed:
+            notes.append(f"{each.table.label}: no columns name the types of nodes, so all have one type")
+    delimiters = {_label_delimiter(e.table, e.columns[f"{end}_type"]) for e in typed for end in ("source", "target")}
     labels = next(iter(delimiters - {None}), None)
-    notes += [note for e in edges if labels for note in _note_labels(e.table, e.columns["source_type"], labels)]
+    notes += [note for each in typed for note in _note_labels(each.table, each.columns["source_type"], labels)]
+    notes = [*_note_others(source, tables), *notes, *source.notes]
     shared = SharedIds(triples.type or "entity", prefixed, labels)
-    return _shared_plan(types, edges, replace(options, notes=[*notes, *options.notes]), shared)
-
-
-def _select_triples(table: Table, triples: TriplesConfig) -> tuple[Selection, ChosenColumns]:
-    columns, others = _triple_columns(table, triples)
-    types = [columns[role] for role in ("source_type", "target_type") if role in columns]
-    if types and not few_types(table, types):
-        raise UnrecognisedError(
-            f"{table.title} has too many different values in {listed(types)} to be types of nodes; name the columns "
-            f"under [triples] in a graph.toml (‹config›)",
-            [propose_triples(table)],
-        )
-    weight = table.column(triples.weight, "weight") if triples.weight else weight_column(table, columns.values())
-    columns |= existing(weight=weight)
-    taken = {*columns.values(), *others}
-    chosen = choose_columns(table, taken, weight, triples.attributes, triples.attribute_types)
-    place = declared_in(table, "[triples]")
-    return Selection(table, columns, chosen.columns, all_text=True, kinds=chosen.kinds, declared_in=place), chosen
+    return _shared_plan(types, edges, replace(source.options, notes=notes), shared)
 
 
 def _triple_columns(table: Table, triples: TriplesConfig) -> tuple[dict[str, str], list[str]]:
@@ -400,6 +407,13 @@ def _triple_columns(table: Table, triples: TriplesConfig) -> tuple[dict[str, str
         for what in ("type", "name"):
             named = getattr(triples, f"{word}_{what}")
             columns |= {} if named is None else {f"{role}_{what}": table.column(named, f"{what}s")}
+    types = [columns[role] for role in ("source_type", "target_type") if role in columns]
+    if types and not few_types(table, types):
+        raise UnrecognisedError(
+            f"{table.title} has too many different values in {listed(types)} to be types of nodes; name the columns "
+            f"under [triples] in a graph.toml (‹config›)",
+            [propose_triples(table)],
+        )
     others = [column for both in ends.other_ids for column in both] if ends is not None and by_header else []
     return columns, others
 
@@ -419,22 +433,6 @@ def _refuse_rivals(table: Table, ends: Ends) -> None:
             f"{' and '.join(ends.rivals[:2])}; say which in a graph.toml (‹config›)",
             [propose_triples(table)],
         )
-
-
-def _note_triples(selection: Selection, chosen: ChosenColumns, triples: TriplesConfig, prefixed: bool) -> list[str]:
-    table, columns = selection.table, selection.columns
-    notes = []
-    others = _triple_columns(table, triples)[1]
-    if others:
-        notes.append(
-            f"{table.label}: {columns['source']} and {columns['target']} were read as the ids, not {listed(others)}"
-        )
-    if prefixed:
-        notes.append(f"{table.label}: the types of nodes were read from their ids, before '::'")
-    if "source_name" in columns and "source_type" not in columns and not prefixed:
-        notes.append(f"{table.label}: no columns name the types of nodes, so all have one type")
-    weight = [] if triples.attributes is not None else note_weight(selection, "[triples]")
-    return [*notes, *chosen.notes(table.label), *weight]
 
 
 def _select_types(table: Table) -> Selection:
