@@ -48,6 +48,12 @@ def read_tables(plan: Plan) -> HIN:
     return MemoryAssembler(plan).assemble()
 
 
+def edges_say_types(plan: Plan) -> bool:
+    """Whether edges say the types or names of their ends."""
+    said = any({"source_type", "source_name"} & set(edges.selection.columns) for edges in plan.edges)
+    return plan.shared is not None and (plan.shared.prefixed or said)
+
+
 # ---- What is read together -----------------------------------------------------------------------
 class _TableRows:
     """The rows of tables that are read one after the other."""
@@ -188,9 +194,7 @@ class Assembler(ABC):
         if self.shared is not None:
             self.groups = [EdgeGroup(0, plan.edges)]
         self.pools = self._pool_nodes()
-        described = any({"source_type", "source_name"} & set(edges.selection.columns) for edges in plan.edges)
-        self.edges_say_types = self.shared is not None and (self.shared.prefixed or described)
-        """Whether edges say the types or names of their ends."""
+        self.edges_say_types = edges_say_types(plan)
 
     def _pool_nodes(self) -> dict[str, NodePool]:
         if self.shared is not None:
@@ -391,16 +395,33 @@ class Assembler(ABC):
 
     def _name_ends(self, pool: NodePool, group: EdgeGroup) -> None:
         """Give each node the first name that edges give to it."""
-        columns = group.selections[0].columns
+        selection = group.selections[0]
+        columns = selection.columns
         if "source_name" not in columns:
             return
         parts = [part for end in ENDS for part in group.names[end]]
-        keys, names = np.concatenate([keys for keys, _ in parts]), join_arrays([names for _, names in parts])
-        pool.names, several = _first_names(keys, names, len(pool.keys))
+        nodes, names = np.concatenate([keys for keys, _ in parts]), join_arrays([names for _, names in parts])
+        filled = np.setdiff1d(np.arange(len(names)), missing_ids(names))
+        named, first = np.unique(nodes[filled], return_index=True)
+        chosen = np.full(len(pool.keys), -1, dtype=np.int64)
+        chosen[named] = filled[first]
+        pool.names = names.take(pa.array(chosen, mask=chosen < 0))
+        codes = names.dictionary_encode().indices.to_numpy(zero_copy_only=False)
+        pairs = np.unique(np.stack([nodes[filled], codes[filled].astype(np.int32)]), axis=1)
+        several = int((np.bincount(pairs[0]) > 1).sum())
         if several and "source_type" not in columns:
-            raise _shared_names(several, group.selections[0])
+            raise GraphError(
+                f"{selection.table.title}: {several:,} id{'s' * (several > 1)} in {columns['source']} and "
+                f"{columns['target']} have several names in {columns['source_name']} and {columns['target_name']}, so "
+                f"they do not identify nodes; name columns of types or of other ids under [triples] in graph.toml "
+                f"(‹config›)"
+            )
         if several:
-            self.notes.append(_note_several_names(several, columns))
+            self.notes.append(
+                f"{several:,} node{'s have' if several > 1 else ' has'} more than one name in "
+                f"{columns['source_name']}, {columns['target_name']}: the first is used; if {columns['source']} does "
+                f"not identify nodes, name other columns under [triples] in graph.toml"
+            )
 
     def edges(self, group: EdgeGroup) -> Iterator[tuple[EdgeRows, pa.Table]]:
         """Yield the edges of a group as rows of their nodes, and their attributes, batch by batch."""
@@ -409,20 +430,11 @@ class Assembler(ABC):
                 yield self._rows_of(group, numbers), _blank(len(numbers))
             return
         kept, before = _Cutter(self.kept_edges(group)), 0
-        for number in range(len(group.plans)):
-            for part in self._attributes_again(group, number):
-                rows = self._rows_of(group, kept.take(len(part)))
-                yield rows, group.attributes.convert(number, part, rows.get("weight"), group.place_after(before))
-                before += len(part)
-
-    def _attributes_again(self, group: EdgeGroup, number: int) -> Iterator[pa.Table]:
-        selection = group.selections[number]
-        if not selection.attributes:
-            for first in range(0, group.lengths[number], _BLANK_ROWS):
-                yield _blank(min(_BLANK_ROWS, group.lengths[number] - first))
-            return
-        for rows in self.second_pass(selection, group.attributes.read_types(number)):
-            yield rows.attributes
+        for number, selection in enumerate(group.selections):
+            for again in self.second_pass(selection, group.attributes.read_types(number)):
+                rows = self._rows_of(group, kept.take(len(again)))
+                yield rows, group.attributes.convert(number, again, rows.get("weight"), group.place_after(before))
+                before += len(again)
 
     def _rows_of(self, group: EdgeGroup, numbers: pa.Table) -> EdgeRows:
         """Return the rows of the nodes of edges, their weights, and their kinds where ids are shared."""
@@ -443,8 +455,10 @@ class Assembler(ABC):
         types = len(self.pools["node"].type_names)
         return len(self.relations), types, types
 
-    def relation_of(self, kind: int) -> Relation | None:
+    def relation_of(self, group: EdgeGroup, kind: int) -> Relation | None:
         """Return the relation and types of ends that a kind stands for, or None if the options leave it out."""
+        if self.shared is None:
+            return group.plans[0].relation
         name, source, target = map(int, np.unravel_index(kind, self._shape))
         types = self.pools["node"].type_names
         return self.options.relation(types[source], self.relations.values[name].as_py(), types[target])
@@ -539,7 +553,7 @@ def _encode(column: pa.Array) -> tuple[list[str], Numbers]:
     return encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
 
 
-# ---- Ids, types and names of tables whose ids are shared -----------------------------------------
+# ---- Ids and types of tables whose ids are shared ------------------------------------------------
 BIOLINK = "biolink:"
 GENERAL_CLASSES = {
     "Entity", "NamedThing", "BiologicalEntity", "PhysicalEntity", "PhysicalEssence", "PhysicalEssenceOrOccurrent",
@@ -586,36 +600,6 @@ def _prefixes(ids: Any, place: Place) -> Any:
     return pc.list_element(pc.split_pattern(ids, "::", max_splits=1), 0)
 
 
-def _first_names(nodes: Numbers, names: pa.Array, count: int) -> tuple[pa.Array, int]:
-    """Return the first name of each node, and how many nodes have several."""
-    filled = np.setdiff1d(np.arange(len(names)), missing_ids(names))
-    codes = names.dictionary_encode().indices.to_numpy(zero_copy_only=False)
-    pairs = np.unique(np.stack([nodes[filled].astype(np.int64), codes[filled].astype(np.int64)]), axis=1)
-    several = int((np.unique(pairs[0], return_counts=True)[1] > 1).sum())
-    named, at = np.unique(nodes[filled], return_index=True)
-    chosen = np.full(count, -1, dtype=np.int64)
-    chosen[named] = filled[at]
-    return names.take(pa.array(chosen, mask=chosen < 0)), several
-
-
-def _note_several_names(several: int, columns: Mapping[str, str]) -> str:
-    return (
-        f"{several:,} node{'s have' if several > 1 else ' has'} more than one name in {columns['source_name']}, "
-        f"{columns['target_name']}: the first is used; if {columns['source']} does not identify nodes, name other "
-        f"columns under [triples] in graph.toml"
-    )
-
-
-def _shared_names(several: int, selection: Selection) -> GraphError:
-    """Return the error of ids with several names where no types tell nodes of one id apart."""
-    columns = selection.columns
-    return GraphError(
-        f"{selection.table.title}: {several:,} id{'s' * (several > 1)} in {columns['source']} and "
-        f"{columns['target']} have several names in {columns['source_name']} and {columns['target_name']}, so "
-        f"they do not identify nodes; name columns of types or of other ids under [triples] in graph.toml (‹config›)"
-    )
-
-
 # ---- In memory -----------------------------------------------------------------------------------
 class MemoryAssembler(Assembler):
     """Reads whole tables into a graph in memory."""
@@ -642,8 +626,8 @@ class MemoryAssembler(Assembler):
     def first_pass(self, selection: Selection) -> Iterator[SelectedRows]:
         rows = selection.read()
         yield rows
-        kept = {role: column for role, column in rows.columns.items() if role in ("id", "name")}
-        self._read[id(selection)] = SelectedRows(kept, rows.attributes)
+        names = {"name": rows.columns["name"]} if "name" in rows.columns else {}
+        self._read[id(selection)] = SelectedRows({"": pa.nulls(len(rows)), **names}, rows.attributes)
 
     def second_pass(self, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[SelectedRows]:
         """Return what was read; attributes that were read as something else are read again."""
@@ -692,7 +676,7 @@ class MemoryAssembler(Assembler):
             yield Edges(group.plans[0].relation, *ends, weights, attributes)
             return
         for kind, own in group_rows(rows["kind"]):
-            relation = self.relation_of(kind)
+            relation = self.relation_of(group, kind)
             if relation is not None:
                 weighs = None if weights is None else weights[own]
                 yield Edges(relation, sources[own], targets[own], weighs, _with_values(take_rows(attributes, own)))

@@ -121,7 +121,10 @@ class Numbering:
             more = Numbering()
             numbers = numbers.copy()
             numbers[new] = len(self) + more.number(column.filter(pa.array(new)))
-            self.values = pa.concat_arrays([self.values, more.values])
+            try:
+                self.values = pa.concat_arrays([self.values, more.values])
+            except pa.ArrowInvalid as error:
+                raise GraphError("the ids take more than 2 GiB of text; give nodes shorter ids, or integers") from error
         return numbers
 
     def find(self, column: Any) -> Numbers:

@@ -1,7 +1,7 @@
-"""Import a graph into a store, its tables in batches, so that it may be larger than memory.
+"""Import a graph into a store, its tables in batches, so that its edges may be larger than memory.
 
-`StoreAssembler` takes the path of `io.assemble`; where a graph in memory numbers ids and merges parallel edges there,
-a database does it here, on disk. The store is the same.
+`StoreAssembler` takes the path of `io.assemble`; edges go to disk there, and a database sorts them. The store is the
+one that a graph in memory gives.
 """
 
 # ruff: noqa: S608  the names of tables and columns in statements are made here, never given by users
@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import QueryError
@@ -24,8 +23,8 @@ from neupath.graph.edge_attributes import TEXT
 from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Rows
-from neupath.io.assemble import ENDS, Assembler, EdgeGroup, NodePool, TypedNodes, group_rows, take_rows
-from neupath.io.ids import Numbers, note_ids
+from neupath.io.assemble import ENDS, Assembler, EdgeGroup, NodePool, TypedNodes, edges_say_types, group_rows, take_rows
+from neupath.io.ids import note_ids
 from neupath.io.load import load, show_notes
 from neupath.io.plan import Plan, SelectedRows, Selection
 from neupath.io.registry import find_tables
@@ -49,8 +48,8 @@ def import_store(
 ) -> Path:
     """Write a graph as a new store, the same one that `write_store(load(source), to)` writes.
 
-    Tables are streamed through a database that uses the disk beyond its memory limit. Other sources, and the few
-    tables that batches would change, are read whole.
+    Tables are read in batches. Their edges are sorted by a database, which uses the disk beyond its memory limit; the
+    ids of nodes stay in memory. Other sources, and the few tables that batches would change, are read whole.
 
     Parameters
     ----------
@@ -59,7 +58,8 @@ def import_store(
     to
         The folder of the store; it must not exist yet.
     memory_limit
-        Memory of the database, such as 2GiB; by default half of the machine's. The process needs about half a GiB more.
+        Memory of the database, such as 2GiB; by default half of the machine's. The process needs about half a GiB more,
+        and some 100 bytes for each node.
     progress
         Called with the stage, how much of it is done, and how much there is.
 
@@ -88,29 +88,15 @@ def import_store(
 
 
 def _can_stream(plan: Plan) -> bool:
-    """Whether the tables of a plan give the same store in batches as they do whole.
+    """Whether the tables of a plan are read in batches.
 
-    They do not if attributes of Parquet have dictionaries, which differ from batch to batch, or if types and relations
-    are numbers, or if types have to be worked out from ids or cells.
+    They are not if attributes of Parquet have dictionaries, which differ from batch to batch, or if several tables hold
+    nodes of all types, or if edges say the types of their ends.
     """
-    if plan.options.fold_ids or any(_has_dictionary(node.selection) for node in plan.nodes):
+    if plan.shared is not None and (edges_say_types(plan) or len(plan.nodes) > 1):
         return False
-    if plan.shared is None:
-        return True
-    described = any({"source_type", "source_name"} & set(edge.selection.columns) for edge in plan.edges)
-    if plan.shared.prefixed or plan.shared.labels or described or len(plan.nodes) > 1:
-        return False
-    words = [(edge.selection, "relation") for edge in plan.edges] + [(node.selection, "type") for node in plan.nodes]
-    return all(
-        selection.all_text or pa.types.is_string(selection.declared_types[selection.columns[word]])
-        for selection, word in words
-        if word in selection.columns
-    )
-
-
-def _has_dictionary(selection: Selection) -> bool:
-    types = selection.declared_types
-    return any("dictionary" in str(types[name]) for name in selection.attributes if name in types)
+    types = [(node.selection.declared_types, node.selection.attributes) for node in plan.nodes]
+    return not any("dictionary" in str(own[name]) for own, names in types for name in names if name in own)
 
 
 # ---- Writing a store -----------------------------------------------------------------------------
@@ -217,57 +203,51 @@ class StoreAssembler(Assembler):
     # ---- Edges ----
     def _sort_edges(self, group: EdgeGroup) -> Iterator[_StoredEdges]:
         """Sort the edges of a group by relation, ends and rows; the source of an undirected one is its smaller end."""
-        name, kinds = f"scratch.edges_{group.number}", group.attributes.kinds
-        columns = [f"c{at}" for at in range(len(kinds))]
+        name, attributes = f"scratch.edges_{group.number}", group.attributes.kinds
+        columns = [f"c{at}" for at in range(len(attributes))]
         for number, table in enumerate(self._edge_tables(group, columns)):
             verb = f"INSERT INTO {name}" if number else f"CREATE TABLE {name} AS"
             run_on(self._connection, table, f"{verb} SELECT * FROM given")
-        stage = f"sorting edges_{group.number}"
-        self._progress(stage, 0, 1)
-        self._run(f"CREATE TABLE {name}_sorted AS FROM {name} ORDER BY kind, source, target, row")
-        self._run(f"DROP TABLE {name}")
-        self._progress(stage, 1, 1)
         filled = "".join(f", count({column})" for column in columns)
-        counts = self._run(f"SELECT kind, count(*){filled} FROM {name}_sorted GROUP BY kind ORDER BY kind")
+        counts = self._run(f"SELECT kind, count(*){filled} FROM {name} GROUP BY kind ORDER BY kind")
         if self.shared is None and not counts:
             counts = [(0, 0, *(0 for _ in columns))]
+        relations = {kind: self.relation_of(group, kind) for kind, *_ in counts}
+        undirected = [str(kind) for kind, each in relations.items() if each is not None and not each.directed]
+        stage = f"sorting edges_{group.number}"
+        self._progress(stage, 0, 1)
+        self._run(f"""
+            CREATE TABLE {name}_sorted AS
+            SELECT * REPLACE (if(swapped, target, source) AS source, if(swapped, source, target) AS target)
+            FROM (SELECT *, kind IN ({", ".join(undirected) or "NULL"}) AND source > target AS swapped FROM {name})
+            ORDER BY kind, source, target, row
+        """)
+        self._run(f"DROP TABLE {name}")
+        self._progress(stage, 1, 1)
         for kind, count, *values in counts:
-            relation = group.plans[0].relation if self.shared is None else self.relation_of(kind)
+            relation = relations[kind]
             if relation is not None:
                 own = [at for at, each in enumerate(values) if each or self.shared is None]
-                schema = pa.schema([list(kinds.items())[at] for at in own])
+                schema = pa.schema([list(attributes.items())[at] for at in own])
                 query = f"(FROM {name}_sorted WHERE kind = {kind})"
                 yield _StoredEdges(relation, query, count, schema, [columns[at] for at in own])
 
     def _edge_tables(self, group: EdgeGroup, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield the edges of a group as rows of their nodes, with their attributes as c0, c1, …"""
-        done = 0
+        done, most = 0, max(group.count, *(len(pool.ids) for pool in self.ends(group)))
+        narrow = np.int32 if most < 2**31 else np.int64  # narrow integers sort in half the time
         for rows, attributes in self.edges(group):
-            sources, targets, count = rows["source"], rows["target"], len(rows["source"])
-            kinds = rows.get("kind", np.zeros(count, dtype=np.int32))
-            swapped = self._is_undirected(group, kinds) & (sources > targets)
+            count = len(rows["source"])
             table = {
-                "kind": kinds,
-                "source": _narrow(np.where(swapped, targets, sources)),
-                "target": _narrow(np.where(swapped, sources, targets)),
-                "row": _narrow(np.arange(done, done + count)),
+                "kind": rows.get("kind", np.zeros(count, dtype=narrow)),
+                "source": rows["source"].astype(narrow),
+                "target": rows["target"].astype(narrow),
+                "row": np.arange(done, done + count, dtype=narrow),
                 "weight": rows.get("weight", np.ones(count)),
-                "swapped": swapped,
             }
             plain = [column.cast(pa.string()) if column.type == TEXT else column for column in attributes.columns]
             yield pa.table(table | dict(zip(columns, plain, strict=True)))
             done += count
-
-    def _is_undirected(self, group: EdgeGroup, kinds: Numbers) -> NDArray[np.bool_]:
-        """Mark the edges that have no direction."""
-        if self.shared is None:
-            return np.full(len(kinds), not group.plans[0].relation.directed)
-        if not self.options.undirected:
-            return np.zeros(len(kinds), dtype=np.bool_)
-        distinct, codes = np.unique(kinds, return_inverse=True)
-        relations = [self.relation_of(kind) for kind in distinct.tolist()]
-        undirected = np.array([each is not None and not each.directed for each in relations], dtype=np.bool_)
-        return undirected[codes]
 
     def _merged(self, edges: _StoredEdges) -> Iterator[Triplets]:
         """Yield the edges of a relation, each once; raise if the weights of parallel edges add up to infinity."""
@@ -340,11 +320,6 @@ _WRITTEN_ROWS = 1 << 18
 
 def _node_schema(pool: NodePool) -> pa.Schema:
     return pool.attributes[0].schema if pool.attributes else pa.schema([])
-
-
-def _narrow(rows: Rows) -> Rows:
-    """Return rows as integers of 32 bits where they fit, which sort in half the time."""
-    return rows if rows.max(initial=0) >= 2**31 else rows.astype(np.int32)
 
 
 def _in_batches(read: Iterator[SelectedRows]) -> Iterator[list[SelectedRows]]:

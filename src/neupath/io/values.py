@@ -38,7 +38,7 @@ from neupath.graph.notations import (
     may_be_values,
     toml_key,
 )
-from neupath.io.plan import Selection
+from neupath.io.plan import SelectedRows, Selection
 from neupath.io.tables import ArrowTable, Place, Table, TableFile
 from neupath.io.words import snake
 
@@ -433,20 +433,19 @@ class EdgeAttributeColumns:
         kinds = {own[name].column: own[name].read_type(kind) for name, kind in self.kinds.items() if name in own}
         return {column: kind for column, kind in kinds.items() if kind is not None}
 
-    def convert(self, table: int, rows: pa.Table, weights: Floats | None, place: Place) -> pa.Table:
+    def convert(self, table: int, rows: SelectedRows, weights: Floats | None, place: Place) -> pa.Table:
         """Return a batch of rows of one of the tables, with their weights, as edges keep them."""
         columns: dict[str, pa.Array] = {}
         for name, kind in self.kinds.items():
-            own = self.tables[table].get(name)
-            if own is None and weights is not None and self._is_weight(table, name):
-                columns[name] = pa.array(weights).cast(kind)
-            elif own is None:
-                columns[name] = pa.nulls(len(rows), kind)
-            else:
-                values, unit = rows[own.column].combine_chunks(), self._units.get(name)
-                read_as = kind if unit is None else pa.int64()
-                column = own.convert_edges(values, read_as, place)
+            own, unit = self.tables[table].get(name), self._units.get(name)
+            if own is not None:
+                values = rows.attributes[own.column].combine_chunks()
+                column = own.convert_edges(values, kind if unit is None else pa.int64(), place)
                 columns[name] = column if unit is None else from_unix(column, unit)
+            elif weights is not None and self._is_weight(table, name):
+                columns[name] = pa.array(weights).cast(kind)
+            else:
+                columns[name] = pa.nulls(len(rows), kind)
         return pa.table(columns)
 
     def is_weight_of_any(self, name: str) -> bool:
