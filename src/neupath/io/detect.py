@@ -563,7 +563,7 @@ def _refuse_copies(edges: Sequence[EdgePlan]) -> None:
     by_start: dict[object, list[Table]] = {}
     for table in dict.fromkeys(edge.selection.table for edge in edges):
         starts = tuple((part.stat().st_size, _first_bytes(part)) for part in table.parts)
-        others = by_start.setdefault(starts, []) if starts and not table.is_empty else []
+        others = by_start.setdefault(starts, []) if starts and any(table.sample.values()) else []
         for other in others:
             if all(map(partial(cmp, shallow=False), table.parts, other.parts)):
                 raise SourceError(

@@ -34,6 +34,8 @@ class Table(ABC):
     """What errors call it."""
     parts: Sequence[Path] = ()
     """Its files, if it is on disk."""
+    typed = True
+    """Whether the table declares which values are integers; in text tables their looks decide."""
     has_header = True
     """Whether the columns have names of their own."""
     comments = 0
@@ -53,19 +55,9 @@ class Table(ABC):
         """The column names, in order, without the row numbers of a data frame."""
 
     @property
-    @abstractmethod
-    def typed(self) -> bool:
-        """Whether the table declares which values are integers; in text tables their looks decide."""
-
-    @property
     def is_folder(self) -> bool:
         """Whether it is a folder, whose name may say nothing of what it holds."""
         return False
-
-    @property
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """Whether the table has no rows."""
 
     @property
     @abstractmethod
@@ -114,14 +106,11 @@ class Table(ABC):
 
     def has_numbers(self, column: str) -> bool:
         """Whether the first values of a column are numbers."""
-        if column not in self._has_numbers:
-            self._has_numbers[column] = all(is_number(value) for value in self.sample[column] if value)
-        return self._has_numbers[column]
+        return column in self._numeric_columns
 
     @cached_property
-    def _has_numbers(self) -> dict[str, bool]:
-        """The answers of `has_numbers`, which many rules ask for."""
-        return {}
+    def _numeric_columns(self) -> set[str]:
+        return {column for column, cells in self.sample.items() if all(is_number(cell) for cell in cells if cell)}
 
 
 _MOST_COLUMNS = 20_000
@@ -188,14 +177,6 @@ class ArrowTable(Table):
     @property
     def columns(self) -> list[str]:
         return list(self._table.column_names)
-
-    @property
-    def typed(self) -> bool:
-        return True
-
-    @property
-    def is_empty(self) -> bool:
-        return len(self._table) == 0
 
     @cached_property
     def sample(self) -> Mapping[str, Sequence[str]]:

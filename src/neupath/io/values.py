@@ -152,66 +152,28 @@ class DateTexts:
         return pa.string() if self._is_empty else self._type.type
 
     def update(self, texts: pa.Array) -> None:
-        """Rule out the types that some texts do not fit."""
-        if not self._is_empty and self.type == pa.string():
-            return
-        if self._is_empty and (first := _first_text(texts)) is not None and not re.match(_ISO_DATE, first):
-            self._is_empty, self._type = False, ColumnType([pa.string()])
-            return
-        distinct = (texts.dictionary if pa.types.is_dictionary(texts.type) else texts.unique()).drop_null()
-        if not len(distinct):
-            return
-        self._is_empty = False
-        is_iso = pc.all(pc.match_substring_regex(distinct, _ISO_DATE)).as_py()
-        self._type.update(distinct if is_iso else pa.array(["no time"]))
+        """Rule out the types that some texts do not fit; the first ones rule them out for most columns."""
+        values = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
+        for some in (values.slice(0, _FIRST_TEXTS), values):
+            if not self._is_empty and self.type == pa.string():
+                return
+            distinct = some.unique().drop_null()
+            if len(distinct):
+                self._is_empty = False
+                is_iso = pc.all(pc.match_substring_regex(distinct, _ISO_DATE)).as_py()
+                self._type.update(distinct if is_iso else pa.array(["no time"]))
 
     def convert(self, texts: pa.Array) -> pa.Array:
         """Return texts as an attribute of this type keeps them."""
         plain = texts.dictionary_decode() if pa.types.is_dictionary(texts.type) else texts
-        typed = (
-            plain if self.type == pa.string() else _read_csv(_as_csv(plain.fill_null("").cast(pa.string())), self.type)
-        )
-        attribute = to_attribute(typed)
+        if self.type != pa.string():
+            plain = _read_csv(_as_csv(plain.fill_null("").cast(pa.string())), self.type)
+        attribute = to_attribute(plain)
         assert attribute is not None
         return attribute
 
 
 _FIRST_TEXTS = 64
-
-
-def _first_text(texts: pa.Array) -> str | None:
-    values = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
-    starts = range(0, len(values), _FIRST_TEXTS)
-    return next((text for start in starts for text in values.slice(start, _FIRST_TEXTS).to_pylist() if text), None)
-
-
-class UnixRange:
-    """The bounds of integers that may be Unix times, batch by batch."""
-
-    def __init__(self) -> None:
-        self.low: int | None = None
-        self.high: int | None = None
-        self.are_digits_of_dates = True
-
-    def update(self, integers: pa.Array) -> None:
-        """Widen the bounds by some integers."""
-        values = integers.drop_null().to_numpy(zero_copy_only=False)
-        if len(values):
-            self.low = min(int(values.min()), int(values.min()) if self.low is None else self.low)
-            self.high = max(int(values.max()), int(values.max()) if self.high is None else self.high)
-            self.are_digits_of_dates &= bool(are_digits_of_dates(values).all())
-
-    def merge(self, other: "UnixRange") -> None:
-        """Widen the bounds by those of other integers."""
-        if other.low is not None and other.high is not None:
-            self.low = other.low if self.low is None else min(self.low, other.low)
-            self.high = other.high if self.high is None else max(self.high, other.high)
-            self.are_digits_of_dates &= other.are_digits_of_dates
-
-    @property
-    def unit(self) -> str | None:
-        """The unit of the integers if they are plainly Unix times."""
-        return unix_unit(self.low, self.high, self.are_digits_of_dates)
 
 
 # ---- One column ----------------------------------------------------------------------------------
@@ -237,7 +199,8 @@ class AttributeColumn:
         self.type: pa.DataType = pa.null()
         """The type of its values as the table holds them."""
         self.dates = DateTexts()
-        self.unix = UnixRange()
+        self.unix: list[tuple[int, int, bool]] = []
+        """Of each batch of integers that may be Unix times the bounds, and whether all read as YYMMDDhhmm."""
         self._ladder = ColumnType()
         self._is_kept = True
         self._may_be_unix = self.word is None and names_time(snake(self.name))
@@ -253,7 +216,9 @@ class AttributeColumn:
             self.type = values.type
         if self._may_be_unix and pa.types.is_integer(self.type) and len(values):
             integers = values if self.type == values.type else _read_csv(_as_csv(values.cast(pa.string())), self.type)
-            self.unix.update(integers)
+            numbers = integers.drop_null().to_numpy(zero_copy_only=False)
+            if len(numbers):
+                self.unix.append((int(numbers.min()), int(numbers.max()), bool(are_digits_of_dates(numbers).all())))
         if not self.is_typed:
             return
         if not is_text(self.type):
@@ -319,23 +284,21 @@ def _without_empty(values: pa.Array) -> pa.Array:
 
 def _declared(values: pa.Array, word: str, column: str, place: Place) -> pa.Array:
     """Return values as what graph.toml says they are; raise at the first that is not that."""
+    converted = _cast(values, word)
+    if converted is not None:
+        return converted
+    bad = next((row for row in range(len(values)) if _cast(values[row : row + 1], word) is None), 0)
+    raise GraphError(
+        f"{place(bad)}: {column} is {values[bad].as_py()!r}, and attribute_types in graph.toml says it is {word!r}; "
+        f"change the value or the type, which can be {listed(KIND_WORDS, 11)} or a format of dates such as '%d.%m.%Y'"
+    )
+
+
+def _cast(values: pa.Array, word: str) -> pa.Array | None:
     try:
         return cast_values(values, word)
-    except (pa.ArrowException, OverflowError) as error:
-        bad = next((row for row in range(len(values)) if not _is_of(values[row : row + 1], word)), 0)
-        raise GraphError(
-            f"{place(bad)}: {column} is {values[bad].as_py()!r}, and attribute_types in graph.toml says it is "
-            f"{word!r}; change the value or the type, which can be {listed(KIND_WORDS, 11)} or a format of dates such "
-            f"as '%d.%m.%Y'"
-        ) from error
-
-
-def _is_of(values: pa.Array, word: str) -> bool:
-    try:
-        cast_values(values, word)
     except (pa.ArrowException, OverflowError):
-        return False
-    return True
+        return None
 
 
 # ---- Attributes of nodes -------------------------------------------------------------------------
@@ -472,10 +435,11 @@ def _unit_of(columns: Sequence[AttributeColumn]) -> str | None:
     """Return the unit of an attribute of integers that are plainly Unix times in all tables, or None."""
     if not columns or any(each.word is not None for each in columns) or not names_time(snake(columns[0].name)):
         return None
-    whole = UnixRange()
-    for each in columns:
-        whole.merge(each.unix)
-    return whole.unit
+    bounds = [batch for each in columns for batch in each.unix]
+    if not bounds:
+        return None
+    lows, highs, are_dates = zip(*bounds, strict=True)
+    return unix_unit(min(lows), max(highs), all(are_dates))
 
 
 # ---- Notes on texts ------------------------------------------------------------------------------

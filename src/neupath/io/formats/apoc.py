@@ -101,10 +101,6 @@ class _ExportTable(TextTable):
         """The columns that hold names, the best first."""
         return [column for word in NAMES for column in self.columns if column.lower() == word]
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.sample[self._key]
-
     @cached_property
     def sample(self) -> Mapping[str, Sequence[str]]:
         found, count = [], 0

@@ -32,10 +32,6 @@ class ParquetTable(TableFile):
             raise SourceError(f"{self.path} is a folder without Parquet files; a table in parts has at least one")
         return parts
 
-    @property
-    def typed(self) -> bool:
-        return True
-
     @cached_property
     def _schema(self) -> pa.Schema:
         return _schema_of(self.parts[0])
@@ -43,15 +39,6 @@ class ParquetTable(TableFile):
     @cached_property
     def columns(self) -> list[str]:
         return self._checked(list(self._schema.names))
-
-    @cached_property
-    def num_rows(self) -> int:
-        """The number of rows of all parts."""
-        return sum(_count_rows(part) for part in self.parts)
-
-    @property
-    def is_empty(self) -> bool:
-        return self.num_rows == 0
 
     @cached_property
     def sample(self) -> Mapping[str, Sequence[str]]:
@@ -83,15 +70,15 @@ class ParquetTable(TableFile):
         with file_errors(self.path):
             empty = _cast_columns(self._schema.empty_table(), names, types)
         yield empty
-        done = 0
-        progress(stage, done, self.num_rows)
+        done, count = 0, sum(map(_count_rows, self.parts))
+        progress(stage, done, count)
         for part in self.parts:
             with file_errors(part):
                 file = pq.ParquetFile(part, pre_buffer=False, buffer_size=_BUFFER_BYTES)
                 for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
                     done += len(batch)
                     yield _cast_columns(pa.Table.from_batches([batch]), names, types)
-                    progress(stage, done, self.num_rows)
+                    progress(stage, done, count)
 
     def place(self, row: int) -> str:
         starts = [0, *accumulate(_count_rows(part) for part in self.parts[:-1])]

@@ -42,6 +42,8 @@ ROW_NUMBERS = ("", "Unnamed: 0")
 class TextTable(TableFile):
     """A text table: how it is written, as its dialect or else its first lines say, and its rows."""
 
+    typed = False
+
     def __init__(self, path: Path, name: str, dialect: Dialect) -> None:
         super().__init__(path, name)
         self.parts = [path]
@@ -190,10 +192,6 @@ class TextTable(TableFile):
             )
 
     # ---- What it holds ----
-    @property
-    def typed(self) -> bool:
-        return False
-
     @cached_property
     def columns(self) -> list[str]:
         counts = [
@@ -211,10 +209,6 @@ class TextTable(TableFile):
             if self.has_header:
                 return self._checked([name.strip() for name in (unmarked(first), *others)])
             return self._checked([str(number) for number in range(1, len(others) + 2)])
-
-    @property
-    def is_empty(self) -> bool:
-        return len(self._first_rows) <= int(self.has_header)
 
     @cached_property
     def sample(self) -> Mapping[str, Sequence[str]]:
@@ -499,34 +493,22 @@ def find_unclosed(lines: Iterable[str], delimiter: str, quote: str) -> int | Non
     >>> find_unclosed(["a,b", 'c,"two', 'lines" ,d', 'e,"f'], ",", '"')
     4
     """
-    end_of_cell = re.compile(rf"[ \t]*({re.escape(delimiter)}|[\r\n]|$)")
+    mark, between = re.escape(quote), re.escape(delimiter)
+    opening, rest = re.compile(rf"(?:^|{between}){mark}"), rf"[^{mark}]*(?:{mark}{mark}[^{mark}]*)*"
+    closing, end_of_cell = re.compile(rf"{rest}{mark}(?!{mark})"), re.compile(rf"[ \t]*({between}|[\r\n]|$)")
     first, opened = 1, 0
     for number, line in enumerate(lines, start=1):
         first, at = first if opened else number, 0
         while True:
             if not opened:
-                at = _find_opening(line, at, delimiter, quote)
-                opened = number if at else 0
-            closing = _find_closing(line, at, quote) if opened else -1
-            if closing < 0:
+                begun = opening.search(line, at)
+                if begun is None:
+                    break
+                opened, at = number, begun.end()
+            closed = closing.match(line, at)
+            if closed is None:
                 break
-            if opened < number and not end_of_cell.match(line, closing + 1):
+            if opened < number and not end_of_cell.match(line, closed.end()):
                 return first
-            opened, at = 0, closing + 1
+            opened, at = 0, closed.end()
     return first if opened else None
-
-
-def _find_opening(line: str, at: int, delimiter: str, quote: str) -> int:
-    """Return the position after the opening quote of the next quoted cell, or 0."""
-    if at == 0 and line.startswith(quote):
-        return 1
-    opening = line.find(delimiter + quote, at)
-    return opening + 2 if opening >= 0 else 0
-
-
-def _find_closing(line: str, at: int, quote: str) -> int:
-    """Return the position of the quote that closes a cell, or -1; a doubled quote is a character of the cell."""
-    closing = line.find(quote, at)
-    while closing >= 0 and line.startswith(quote, closing + 1):
-        closing = line.find(quote, closing + 2)
-    return closing
