@@ -401,7 +401,7 @@ def test_changed_edges_would_be_judged_as_sums() -> None:
     scorer = npth.PathSim("user -rates[weight >= 4]-> film <-rates[weight >= 4]- user").fit(hin)
     assert scorer.score("u", "v") == 0, "the ratings 2 and 3 are judged one by one"
     for ask in (
-        lambda: npth.significance(scorer, scorer.top_k("v"), permutations=2),
+        lambda: npth.significance(scorer, [scorer.top_k("v")], permutations=2),
         lambda: npth.what_if(hin, scorer.metapath_, "v", "u"),
         lambda: npth.stability(scorer, scorer.top_k("v"), samples=2),
     ):

@@ -575,6 +575,34 @@ def test_whole_numbers_and_a_date_end_with_what_makes_them_dates(
         hin.metapath("user-item-user", time="mark", since="2020-01-01")
 
 
+@pytest.mark.parametrize(
+    ("texts", "condition", "word"),
+    [
+        (["20191231", "20260201"], "value = 2019-12-31", "%Y%m%d"),
+        (["20191231", "20260201"], "value >= 2020-01-01", "%Y%m%d"),
+        (["20191231", "N/A", "20260201"], "value != 2019-12-31", "%Y%m%d"),
+        (["1577750400", "1769904000"], "value in (2019-12-31)", "unix"),
+        (["31.12.2019", "01.02.2026"], "value = 2019", "%d.%m.%Y"),
+    ],
+)
+def test_a_date_is_not_sought_among_texts_of_numbers_nor_a_number_among_those_of_dates(
+    texts: list[str], condition: str, word: str
+) -> None:
+    """Data frames, databases and workbooks may hold days such as 20191231 as texts."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"id": range(len(texts)), "value": texts})
+    edges = {("user", "item"): pd.DataFrame({"user": ["u"] * len(texts), "item": range(len(texts))})}
+    with pytest.raises(QueryError, match=re.escape(f'attribute_types = {{value = "{word}"}} in graph.toml')):
+        npth.load({"item": frame, **edges}).nodes["item"].where(condition)
+    declared = npth.load({"item": (frame, {"attribute_types": {"value": word}}), **edges})
+    assert pa.types.is_temporal(declared.nodes["item"].attributes["value"].type)
+
+
+def test_ids_and_names_of_digits_are_compared_with_dates_as_texts() -> None:
+    items = npth.Nodes("item", pa.array(["20191231", "20260201"]))
+    assert items.where("id != 2019-12-31").tolist() == [True, True]
+
+
 def test_numbers_that_are_texts_because_of_words_for_nothing_are_noted(tmp_path: Path) -> None:
     (note,) = [note for note in npth.load(write_items(tmp_path / "t", ["9.99", "-", "40"])).notes if "items" in note]
     assert 'become numbers with attribute_types = {value = "number"} under [nodes.item] in graph.toml' in note

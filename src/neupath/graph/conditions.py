@@ -18,7 +18,7 @@ A missing value meets no comparison and no negated one (three-valued logic, as i
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
@@ -455,13 +455,18 @@ def _advice_on(attribute: str, values: Column, text: str) -> str:
     is_date = re.match(r"\d{4}-\d\d", text.strip()) or _are_dates(words_of_value(text) or ("text",))
     if not (pa.types.is_integer(kind) and is_date) or values.null_count == len(values):
         return ""
-    ends = [value.as_py() for value in pc.min_max(values).values()]
-    sample = f"; its values, such as {ends[0]}, become"
-    if all(re.fullmatch(r"(1\d|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])", str(end)) for end in ends):
-        return f"{sample} dates with {declared('%Y%m%d')}"
-    if all(10**8 <= end < 10**10 for end in ends):
-        return f"{sample} times with {declared('unix')}"
-    return f"; give a whole number, such as {ends[1]}"
+    least, greatest = pc.min_max(values).values()
+    if (word := _word_for_days(values)) is None:
+        return f"; give a whole number, such as {greatest}"
+    return f"; its values, such as {least}, become {'times' if word == 'unix' else 'dates'} with {declared(word)}"
+
+
+def _word_for_days(values: Column) -> str | None:
+    """Return the word of `attribute_types` for days or seconds written as whole numbers, if these look like some."""
+    ends = [str(end) for end in pc.min_max(values).values()]
+    if all(re.fullmatch(r"(1\d|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])", end) for end in ends):
+        return "%Y%m%d"
+    return "unix" if all(re.fullmatch(r"[1-9]\d{8,9}", end) for end in ends) else None
 
 
 # ---- Texts that are numbers or dates -------------------------------------------------------------
@@ -490,13 +495,17 @@ def _refuse_texts(
         is_wrong = not pc.any(pc.equal(whole, text), min_count=0).as_py()
         problem = f"and {excerpt(text, 0)!r} is not one of its values"
     else:
-        is_wrong = _is_written_otherwise(whole, text, words)
+        is_wrong = _is_written_otherwise(whole, text, words, may_be_other=condition.attribute in ("id", "name"))
     if is_wrong:
-        _refuse_text_column(condition.attribute, whole, problem, origin, is_truth=is_truth)
+        is_date = bool(words) and _are_dates(words)
+        _refuse_text_column(condition.attribute, whole, problem, origin, is_truth=is_truth, is_date=is_date)
 
 
-def _is_written_otherwise(whole: Column, text: str, words: Sequence[str]) -> bool:
-    """Whether a column has a number or date in another spelling than a text does; 007 is not 7, as it may be a code."""
+def _is_written_otherwise(whole: Column, text: str, words: Sequence[str], *, may_be_other: bool) -> bool:
+    """Whether a column has a number or date in another spelling than a text does; 007 is not 7, as it may be a code.
+
+    A date that is sought among numbers is refused too, as it would be if they were no texts, unless `may_be_other`.
+    """
     from neupath.graph.notations import are_amounts, find_fit, holds_values, read_notation
 
     is_there = pc.any(pc.equal(whole, text), min_count=0).as_py()
@@ -506,7 +515,7 @@ def _is_written_otherwise(whole: Column, text: str, words: Sequence[str]) -> boo
     if fit is None and not are_amounts(whole):
         return False
     if fit is not None and fit.are_dates != _are_dates(words):
-        return False
+        return not is_there and not may_be_other
     if not is_there and (fit is None or fit.words[0] not in words):
         return True
     others = pc.unique(pc.utf8_trim_whitespace(whole.drop_null()))
@@ -547,10 +556,10 @@ def _whole_column(records: Records, attribute: str) -> Column:
 
 
 def _refuse_text_column(
-    attribute: str, whole: Column, problem: str, origin: Origin | None, *, is_truth: bool = False
+    attribute: str, whole: Column, problem: str, origin: Origin | None, *, is_truth: bool = False, is_date: bool = False
 ) -> NoReturn:
     """Raise with a text of the column, and what to write into graph.toml so that it holds numbers or dates."""
-    from neupath.graph.notations import find_fit, unlike_texts
+    from neupath.graph.notations import find_fit, unlike_texts, without_empty_words
 
     first = next((text for text in whole.to_pylist() if text is not None and text.strip()), "")
     if attribute in ("id", "name"):
@@ -558,6 +567,8 @@ def _refuse_text_column(
     elif is_truth:
         advice = f"compare it with one of them, such as {excerpt(first, 0)!r}"
     elif (fit := find_fit([whole])) is not None:
+        if is_date and not fit.are_dates and (word := _word_for_days(without_empty_words(whole))):
+            fit = replace(fit, words=(word,))
         advice = f"{fit.advice(attribute)}; then load the source again, or import it again if it is a store"
     elif (unlike := unlike_texts(whole)) is not None:
         advice = (
@@ -578,7 +589,7 @@ def refuse_text_times(records: Records, attribute: str) -> None:
     if _is_text(values.type):
         whole = _whole_column(records, attribute)
         if whole.null_count < len(whole):
-            _refuse_text_column(attribute, whole, "which are no times", None)
+            _refuse_text_column(attribute, whole, "which are no times", None, is_date=True)
 
 
 # ---- Expressions ---------------------------------------------------------------------------------
