@@ -22,9 +22,9 @@ import pyarrow as pa
 
 import neupath as npth
 from neupath import HIN, Edges, Nodes, PathSim, Relation
-from neupath.explain import counterfactuals
-from neupath.explain.counterfactual_problem import without_edges
-from neupath.explain.counterfactuals import rank_and_score, what_if
+from neupath.evidence import counterfactuals
+from neupath.evidence.counterfactual_problem import without_edges
+from neupath.evidence.counterfactuals import rank_and_score, what_if
 from neupath.graph.nodes import Rows
 from neupath.learn.reproduce.protocol import load_graph
 from neupath.measures import measure_named

@@ -25,9 +25,9 @@ from scipy.sparse import csr_array, diags_array
 import neupath as npth
 from neupath import HIN
 from neupath.engine.products import Halves, adjacencies, multiplications
-from neupath.explain.explanation import explain
-from neupath.explain.groups import Grouped, Walks
-from neupath.explain.relate import BUDGET, Related, RelatedPath, relate
+from neupath.evidence.explanation import explain
+from neupath.evidence.groups import Grouped, Walks
+from neupath.evidence.relate import BUDGET, Related, RelatedPath, relate
 from neupath.graph.hin import Csr
 from neupath.graph.nodes import Id
 from neupath.measures import MEASURES

@@ -28,8 +28,8 @@ from scipy.stats import kstest, spearmanr
 import neupath as npth
 from neupath import DWPC, HIN, DWPCNoRepeats, PathSim
 from neupath.engine.scorer import Scorer
-from neupath.explain.permutation import Permutations
-from neupath.explain.significance import degree_classes, null_model, relations_of, significance
+from neupath.evidence.permutation import Permutations
+from neupath.evidence.significance import degree_classes, null_model, relations_of, significance
 from neupath.graph.nodes import Id
 from neupath.learn.reproduce.protocol import load_graph
 from neupath.store import open_store, write_store

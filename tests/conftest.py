@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 ORDER = (
     # what compiles different kernels; those that later tests share, and the processes that they start, are then cached
-    *("live/test_live_graph.py", "explain/test_counterfactuals.py", "measures/test_graph_measures.py"),
+    *("live/test_live_graph.py", "evidence/test_counterfactuals.py", "measures/test_graph_measures.py"),
     *("engine/test_index.py", "live", "explain", "engine", "measures"),
     # what takes longest, so that nobody waits for it at the end; doctests of src/ are short, and come last
     *(

@@ -10,7 +10,7 @@ import neupath as npth
 from neupath import HIN
 from neupath.engine.scorer import Scorer
 from neupath.errors import MissingExtraError, NodeError, QueryError
-from neupath.explain.explanation import explain_model
+from neupath.evidence.explanation import explain_model
 from neupath.learn.inference import PathRanker
 from neupath.measures import GRAPH_MEASURES, MEASURES, AvgSim, Combination, Part, RelSim
 from tests.graphs import shop_graph

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib import import_module, metadata
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -66,15 +66,6 @@ def test_every_public_name_can_be_imported() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'neupath' has no attribute 'Nothing'"):
         _ = neupath.Nothing
-
-
-def test_explain_is_the_function_and_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    import_module("neupath.explain.groups")
-    assert neupath.explain is import_module("neupath.explain.explanation").explain
-    with monkeypatch.context() as patch:
-        patch.setattr(neupath, "explain", len)
-        assert neupath.explain is len
-    assert neupath.explain is not len
 
 
 @pytest.mark.parametrize("module", ["neupath", "neupath.cli"])

@@ -5,9 +5,7 @@ needs: only `NeuPath` and `CountPath` load torch, only `SimilarityFeatures` load
 web stack, pandas or matplotlib.
 """
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,13 +13,13 @@ if TYPE_CHECKING:
     from neupath.engine.join import Joined, join
     from neupath.engine.scorer import Scorer
     from neupath.errors import NeuPathError, SourceWarning
-    from neupath.explain.comparison import RankComparison, compare
-    from neupath.explain.counterfactuals import WhatIf, what_if
-    from neupath.explain.explanation import Explanation, explain
-    from neupath.explain.relate import Related, relate
-    from neupath.explain.set_explanation import SetExplanation, explain_set
-    from neupath.explain.significance import Significance, significance
-    from neupath.explain.stability import Stability, stability
+    from neupath.evidence.comparison import RankComparison, compare
+    from neupath.evidence.counterfactuals import WhatIf, what_if
+    from neupath.evidence.explanation import Explanation, explain
+    from neupath.evidence.relate import Related, relate
+    from neupath.evidence.set_explanation import SetExplanation, explain_set
+    from neupath.evidence.significance import Significance, significance
+    from neupath.evidence.stability import Stability, stability
     from neupath.graph.hin import HIN, Edges
     from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
     from neupath.graph.nodes import Nodes
@@ -61,13 +59,13 @@ _MODULES = {
     "neupath.engine.join": ("Joined", "join"),
     "neupath.engine.scorer": ("Scorer",),
     "neupath.errors": ("NeuPathError", "SourceWarning"),
-    "neupath.explain.comparison": ("RankComparison", "compare"),
-    "neupath.explain.counterfactuals": ("WhatIf", "what_if"),
-    "neupath.explain.explanation": ("Explanation", "explain"),
-    "neupath.explain.relate": ("Related", "relate"),
-    "neupath.explain.set_explanation": ("SetExplanation", "explain_set"),
-    "neupath.explain.significance": ("Significance", "significance"),
-    "neupath.explain.stability": ("Stability", "stability"),
+    "neupath.evidence.comparison": ("RankComparison", "compare"),
+    "neupath.evidence.counterfactuals": ("WhatIf", "what_if"),
+    "neupath.evidence.explanation": ("Explanation", "explain"),
+    "neupath.evidence.relate": ("Related", "relate"),
+    "neupath.evidence.set_explanation": ("SetExplanation", "explain_set"),
+    "neupath.evidence.significance": ("Significance", "significance"),
+    "neupath.evidence.stability": ("Stability", "stability"),
     "neupath.graph.hin": ("HIN", "Edges"),
     "neupath.graph.metapath": ("MetaPath", "Relation", "Schema", "enumerate_metapaths"),
     "neupath.graph.nodes": ("Nodes",),
@@ -103,17 +101,6 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     return sorted([*__all__, *_NEED_EXTRAS, "__version__"])
 
-
-class _Package(ModuleType):
-    """The package, whose function `explain` stays when the sub-package of that name is imported."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Leave the sub-package, which the import system would set here, to `sys.modules`."""
-        if name != "explain" or not isinstance(value, ModuleType):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
 
 __all__ = [
     "DWPC",

@@ -16,7 +16,7 @@ from neupath.engine.hits import QuerySet
 from neupath.engine.products import Factors
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.explain.set_explanation import explain_set
+from neupath.evidence.set_explanation import explain_set
 from neupath.live import LiveGraph
 from neupath.measures import Combination, Part, measure_named
 from tests.graphs import hins_with_path

@@ -14,8 +14,8 @@ import pytest
 import neupath as npth
 from neupath import NeuPathError, SourceWarning
 from neupath.engine.scorer import Scorer
-from neupath.explain.explanation import explain_model
-from neupath.explain.html_report import render_html
+from neupath.evidence.explanation import explain_model
+from neupath.evidence.html_report import render_html
 from neupath.learn import auto
 from neupath.learn.auto import STATE, Stack, choose_metric, score_by_query, train_auto
 from neupath.learn.labels import Pairs, draw_pairs
@@ -585,8 +585,8 @@ def test_pathboost_comes_first() -> None:
 
 KILLED = """
 import os, signal, sys
-from neupath.explain.explanation import explain_model
-from neupath.explain.html_report import render_html
+from neupath.evidence.explanation import explain_model
+from neupath.evidence.html_report import render_html
 from neupath.learn import auto
 from tests.graphs import shop_graph
 from tests.learn.test_auto import along, labels_of

@@ -11,8 +11,8 @@ pytest.importorskip("lightgbm")
 
 import neupath as npth
 from neupath import HIN, Edges, Hit, NeuPathError, Nodes, Relation
-from neupath.explain.explanation import AttentionExplanation, explain_model
-from neupath.explain.html_report import render_html
+from neupath.evidence.explanation import AttentionExplanation, explain_model
+from neupath.evidence.html_report import render_html
 from neupath.learn.attributes import NodeAttributes, PairAttributes
 from neupath.learn.evaluation import auc
 from neupath.learn.labels import Pairs

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, MetaPath
 from neupath.errors import MetaPathError, QueryError, SourceError
-from neupath.explain.explanation import explain_model
+from neupath.evidence.explanation import explain_model
 from neupath.measures import MEASURES, measure_named
 from tests.graphs import hins_with_path
 from tests.walks import Walker, by_walks, every_score

@@ -19,7 +19,7 @@ import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation
 from neupath.client import read_events
 from neupath.errors import QueryError, SourceError, WriteError
-from neupath.explain.significance import hits_with
+from neupath.evidence.significance import hits_with
 from neupath.service import job_process, jobs
 from neupath.service.job_process import JobSpec, do_job, run_job
 from neupath.service.jobs import Job, read_jobs

@@ -13,7 +13,7 @@ import pytest
 import neupath as npth
 from neupath import HIN, Edges, Nodes, PathSim, Relation
 from neupath.errors import SourceError
-from neupath.explain.explanation import explain
+from neupath.evidence.explanation import explain
 from neupath.graph.hin import digest
 from neupath.graph.summary import summarise
 from neupath.live import LiveGraph, LiveStore

@@ -11,7 +11,7 @@ from neupath.cli.search_commands import render_explanation, render_hits, render_
 from neupath.cli.terminal import GraphSource, JsonOption, ProgressBars, print_json, stdout
 from neupath.cli.train_commands import compare_on_test, render_auto, render_evaluation
 from neupath.errors import MissingExtraError
-from neupath.explain.explanation import explain
+from neupath.evidence.explanation import explain
 from neupath.graph.hin import HIN
 from neupath.graph.summary import summarise
 from neupath.learn.auto import train_auto

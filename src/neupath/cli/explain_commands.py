@@ -28,11 +28,11 @@ from neupath.cli.terminal import (
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
-from neupath.explain.counterfactual_problem import Element
-from neupath.explain.counterfactuals import BUDGET, WhatIf, what_if
-from neupath.explain.groups import score_text
-from neupath.explain.significance import PERMUTATIONS, Significance, significance
-from neupath.explain.stability import Stability, check_stability, stability
+from neupath.evidence.counterfactual_problem import Element
+from neupath.evidence.counterfactuals import BUDGET, WhatIf, what_if
+from neupath.evidence.groups import score_text
+from neupath.evidence.significance import PERMUTATIONS, Significance, significance
+from neupath.evidence.stability import Stability, check_stability, stability
 from neupath.learn.registry import required_metapath, suggested_type
 
 

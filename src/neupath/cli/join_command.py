@@ -33,7 +33,7 @@ from neupath.cli.terminal import (
 from neupath.engine.join import BLOCK, Format, Joined, JoinEngine, JoinOptions, LocalEngine, count_finished, parts_of
 from neupath.engine.join import join as join_all
 from neupath.errors import QueryError, listed
-from neupath.explain.significance import PERMUTATIONS, add_p_values, check_significance, check_single_file
+from neupath.evidence.significance import PERMUTATIONS, add_p_values, check_significance, check_single_file
 from neupath.graph.metapath import MetaPath
 from neupath.learn.registry import check_model_alone, choose_measure, is_combined, make_scorer
 

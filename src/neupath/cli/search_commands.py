@@ -61,9 +61,9 @@ from neupath.cli.terminal import (
 from neupath.engine.hits import Hits, QuerySet
 from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import QueryError, listed
-from neupath.explain.comparison import RankComparison
-from neupath.explain.comparison import compare as compare_rankings
-from neupath.explain.explanation import (
+from neupath.evidence.comparison import RankComparison
+from neupath.evidence.comparison import compare as compare_rankings
+from neupath.evidence.explanation import (
     AttentionExplanation,
     CombinedExplanation,
     Explanation,
@@ -73,12 +73,12 @@ from neupath.explain.explanation import (
     explain_model,
     signed,
 )
-from neupath.explain.explanation import explain as explain_pair
-from neupath.explain.groups import PathGroup, PathInstance, percent, score_text
-from neupath.explain.relate import BUDGET, Related
-from neupath.explain.relate import relate as relate_pair
-from neupath.explain.set_explanation import SetExplanation, explain_set
-from neupath.explain.significance import PERMUTATIONS, hits_with
+from neupath.evidence.explanation import explain as explain_pair
+from neupath.evidence.groups import PathGroup, PathInstance, percent, score_text
+from neupath.evidence.relate import BUDGET, Related
+from neupath.evidence.relate import relate as relate_pair
+from neupath.evidence.set_explanation import SetExplanation, explain_set
+from neupath.evidence.significance import PERMUTATIONS, hits_with
 from neupath.graph.metapath import enumerate_metapaths, without_brackets
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
@@ -581,11 +581,11 @@ def _group_rows(result: AnyExplanation) -> list[dict[str, object]]:
 
 def _draw(result: Explanation | ModelExplanation, path: Path) -> None:
     if path.suffix.lower() == ".html":
-        from neupath.explain.html_report import write_html
+        from neupath.evidence.html_report import write_html
 
         write_html(result, path)
     elif isinstance(result, Explanation):
-        from neupath.explain.drawing import draw_explanation
+        from neupath.evidence.drawing import draw_explanation
 
         draw_explanation(result, path)
 
@@ -935,7 +935,7 @@ def compare(
     members = read_set(hin, scorers[0].source_type, query, added, removed) if added or removed else None
     compared = compare_rankings(scorers, query if members is None else members.as_dict(), k)
     if plot is not None:
-        from neupath.explain.drawing import draw_comparison
+        from neupath.evidence.drawing import draw_comparison
 
         draw_comparison(compared, plot)
     if output.as_json:

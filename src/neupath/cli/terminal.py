@@ -34,7 +34,7 @@ from rich.text import Text
 from neupath.cli.program import in_ascii, is_harmless, printable, printable_lines
 from neupath.engine.hits import QuerySet
 from neupath.errors import QueryError, SourceWarning
-from neupath.explain.groups import shortened
+from neupath.evidence.groups import shortened
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Nodes

@@ -10,7 +10,7 @@ import numpy as np
 
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError
-from neupath.explain.drawing import draw_curve
+from neupath.evidence.drawing import draw_curve
 from neupath.graph.hin import HIN, Floats
 from neupath.learn.evaluation import auc, evaluate_pairs, r_squared, split_queries
 from neupath.learn.inference import Inferred, PathRanker, infer

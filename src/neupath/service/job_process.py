@@ -20,9 +20,9 @@ from neupath._runtime.files import write_text
 from neupath.engine.join import JoinEngine, JoinJob, LocalEngine, OnBlock, join
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError, WriteError
-from neupath.explain.counterfactuals import BUDGET, what_if
-from neupath.explain.significance import hits_with, significance
-from neupath.explain.stability import stability
+from neupath.evidence.counterfactuals import BUDGET, what_if
+from neupath.evidence.significance import hits_with, significance
+from neupath.evidence.stability import stability
 from neupath.graph.hin import HIN
 from neupath.learn.labels import join_types
 from neupath.learn.registry import ARCHITECTURES, make_scorer, required_metapath

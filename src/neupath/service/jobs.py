@@ -19,8 +19,8 @@ from uuid import uuid4
 from neupath._runtime.files import write_text
 from neupath._runtime.resources import count_cores, reserve_memory
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError, WriteError, listed
-from neupath.explain.counterfactuals import check_counts_walks, check_question
-from neupath.explain.stability import type_on_path
+from neupath.evidence.counterfactuals import check_counts_walks, check_question
+from neupath.evidence.stability import type_on_path
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.learn.labels import check_one_type, join_types, read_pairs

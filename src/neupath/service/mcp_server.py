@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from neupath import __version__
 from neupath.errors import NeuPathError, QueryError, listed
-from neupath.explain.explanation import explain
+from neupath.evidence.explanation import explain
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, arrow
 from neupath.graph.nodes import Nodes

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from neupath import errors
 from neupath.engine.hits import QuerySet
 from neupath.errors import QueryError
-from neupath.explain.significance import PERMUTATIONS
+from neupath.evidence.significance import PERMUTATIONS
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.graph.refinement import parse_weights

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import neupath as npth
 from neupath import HIN
 from neupath.errors import QueryError
-from neupath.explain.explanation import CombinedExplanation, explain_model
+from neupath.evidence.explanation import CombinedExplanation, explain_model
 from neupath.learn.evaluation import evaluate
 from neupath.learn.models import CountPath
 from tests.learn.models.small_graphs import users

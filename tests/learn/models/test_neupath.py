@@ -16,7 +16,7 @@ import torch
 
 import neupath as npth
 from neupath import HIN, NeuPathError
-from neupath.explain.explanation import AttentionExplanation, explain_model
+from neupath.evidence.explanation import AttentionExplanation, explain_model
 from neupath.learn.evaluation import evaluate
 from neupath.learn.labels import Pairs
 from neupath.learn.models import NeuPath

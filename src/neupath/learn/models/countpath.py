@@ -28,7 +28,7 @@ from neupath.engine.products import Factors, Normalisation, symmetric_factors
 from neupath.engine.scorer import PathSims, Scorer
 from neupath.engine.topk import score_product
 from neupath.errors import QueryError
-from neupath.explain.explanation import SoftMetaPath
+from neupath.evidence.explanation import SoftMetaPath
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, arrow
 from neupath.graph.nodes import Id, Rows

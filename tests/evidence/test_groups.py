@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, Edges, MetaPath, Nodes, Relation, explain
 from neupath.errors import QueryError
-from neupath.explain.explanation import explain_combination
-from neupath.explain.groups import PathGroup, PathNode, describe_groups, percent, position_to_group_by
+from neupath.evidence.explanation import explain_combination
+from neupath.evidence.groups import PathGroup, PathNode, describe_groups, percent, position_to_group_by
 from neupath.measures import MEASURES, Combination, Part
 from tests.graphs import hins, hins_with_path
 from tests.walks import Walk, Walker

@@ -19,7 +19,7 @@ from neupath._runtime.progress import check_cancelled
 from neupath.engine.hits import check_k
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
-from neupath.explain.counterfactual_problem import (
+from neupath.evidence.counterfactual_problem import (
     EDGES,
     Additions,
     Element,
@@ -28,8 +28,8 @@ from neupath.explain.counterfactual_problem import (
     Removals,
     check_new_node,
 )
-from neupath.explain.explanation import rank_of
-from neupath.explain.groups import PathNode, node_at, score_text, shortened
+from neupath.evidence.explanation import rank_of
+from neupath.evidence.groups import PathNode, node_at, score_text, shortened
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import NodeRef, id_of, in_lines
@@ -383,7 +383,7 @@ class _ChangeSearch:
 
     def _evaluate(self, candidates: Ints, losses: tuple[Floats, ...] | None = None) -> Floats:
         """Return (score, rank, k-th best other score) after each single change, of the first ones within the budget."""
-        from neupath.explain import counterfactual_kernels as kernels
+        from neupath.evidence import counterfactual_kernels as kernels
 
         problem = self._problem
         results = np.zeros((len(candidates), 3))
@@ -488,7 +488,7 @@ class _ChangeSearch:
                 self._problem.off[element] ^= 1
 
     def _rank(self) -> float:
-        from neupath.explain import counterfactual_kernels as kernels
+        from neupath.evidence import counterfactual_kernels as kernels
 
         problem = self._problem
         return float(kernels.standing(
@@ -518,7 +518,7 @@ class _ChangeSearch:
         return size
 
     def _count_crossers(self, size: int) -> tuple[int, NDArray[np.int8]]:
-        from neupath.explain import counterfactual_kernels as kernels
+        from neupath.evidence import counterfactual_kernels as kernels
 
         problem, crossers = self._problem, np.zeros(len(self._problem.rows), np.int8)
         count = kernels.mark_crossers(
@@ -543,7 +543,7 @@ class _ChangeSearch:
 
     def _find(self, candidates: Ints, size: int) -> list[int] | None:
         """Return a set of this size, an empty list if no set does it, or None if the budget ends."""
-        from neupath.explain import counterfactual_kernels as kernels
+        from neupath.evidence import counterfactual_kernels as kernels
 
         problem = self._problem
         check_cancelled()

@@ -13,7 +13,7 @@ from neupath.engine.hits import check_k
 from neupath.engine.products import Formula, Normalisation, formula_of
 from neupath.engine.scorer import LearnedScorer, Scorer
 from neupath.errors import GraphError, QueryError
-from neupath.explain.groups import (
+from neupath.evidence.groups import (
     NAMED,
     Grouped,
     PathGroup,
@@ -32,7 +32,7 @@ from neupath.explain.groups import (
     score_text,
     shortened,
 )
-from neupath.explain.relate import RelatedPath, over, relate
+from neupath.evidence.relate import RelatedPath, over, relate
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id, NodeRef, Rows, id_of, in_lines
@@ -129,7 +129,7 @@ class Explanation:
         return in_lines(f"{ends}: {self.measure} = {self.calculation}", self.summary, *lines, *more)
 
     def _repr_html_(self) -> str:
-        from neupath.explain.html_report import render_fragment
+        from neupath.evidence.html_report import render_fragment
 
         return render_fragment(self)
 
@@ -477,7 +477,7 @@ class _InNotebook:
     """An explanation of a model that shows itself: as HTML in notebooks, as text elsewhere."""
 
     def _repr_html_(self) -> str:
-        from neupath.explain.html_report import render_fragment
+        from neupath.evidence.html_report import render_fragment
 
         return render_fragment(self)  # type: ignore[arg-type]
 

@@ -10,9 +10,9 @@ from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
-from neupath.explain.counterfactuals import ranks_without_each
-from neupath.explain.permutation import check_whole
-from neupath.explain.significance import permutable, relations_of
+from neupath.evidence.counterfactuals import ranks_without_each
+from neupath.evidence.permutation import check_whole
+from neupath.evidence.significance import permutable, relations_of
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Rows

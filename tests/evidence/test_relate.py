@@ -15,11 +15,11 @@ from scipy.sparse import csr_array, random_array
 from neupath import DWPC, HIN, Edges, Nodes, Relation, enumerate_metapaths, explain, relate
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.errors import GraphError, NodeError, QueryError
-from neupath.explain.relate import chain_norms
+from neupath.evidence.relate import chain_norms
 from neupath.measures import MEASURES, walk_measures
 from tests.graphs import hins, shop_graph
 
-relate_module = sys.modules["neupath.explain.relate"]
+relate_module = sys.modules["neupath.evidence.relate"]
 
 
 @given(hins(), st.sampled_from([None, *sorted(walk_measures())]), st.integers(1, 3), st.data())

@@ -9,8 +9,8 @@ import pytest
 
 from neupath import HIN, Combination, Edges, Nodes, Part, Relation, explain
 from neupath.errors import QueryError
-from neupath.explain.explanation import explain_combination
-from neupath.explain.html_report import render_html, write_html
+from neupath.evidence.explanation import explain_combination
+from neupath.evidence.html_report import render_html, write_html
 
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "details", "summary", "span", "bdi", "ol", "li",

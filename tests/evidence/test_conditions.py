@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, Edges, Nodes, Relation, explain
 from neupath.errors import MetaPathError, QueryError
-from neupath.explain.counterfactuals import what_if
-from neupath.explain.significance import degree_classes, significance
-from neupath.explain.stability import stability
+from neupath.evidence.counterfactuals import what_if
+from neupath.evidence.significance import degree_classes, significance
+from neupath.evidence.stability import stability
 from tests.conditioned import Case
 from tests.walks import Walker
 

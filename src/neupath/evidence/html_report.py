@@ -6,7 +6,7 @@ from pathlib import Path
 
 from neupath._runtime.files import write_text
 from neupath.errors import QueryError
-from neupath.explain.explanation import (
+from neupath.evidence.explanation import (
     AttentionExplanation,
     CombinedExplanation,
     Contribution,
@@ -15,7 +15,7 @@ from neupath.explain.explanation import (
     counted,
     signed,
 )
-from neupath.explain.groups import PathGroup, PathInstance, percent, score_text
+from neupath.evidence.groups import PathGroup, PathInstance, percent, score_text
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """

@@ -15,8 +15,8 @@ from neupath.engine.hits import QuerySet
 from neupath.engine.products import Formula, Normalisation, formula_of
 from neupath.engine.topk import set_norm
 from neupath.errors import QueryError
-from neupath.explain.explanation import counted, walks_between, write_formula
-from neupath.explain.groups import (
+from neupath.evidence.explanation import counted, walks_between, write_formula
+from neupath.evidence.groups import (
     NAMED,
     Grouped,
     PathGroup,
@@ -29,7 +29,7 @@ from neupath.explain.groups import (
     position_to_group_by,
     shortened,
 )
-from neupath.explain.relate import over
+from neupath.evidence.relate import over
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import NodeRef

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.products import Normalisation, link_matrix
 from neupath.errors import QueryError, listed
-from neupath.explain.groups import PathNode, node_at
+from neupath.evidence.groups import PathNode, node_at
 from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, freeze
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
@@ -507,7 +507,7 @@ class Problem:
 
     def reset(self) -> int:
         """Evaluate the graph as the switches are now; changes are evaluated relative to it. Return the work."""
-        from neupath.explain import counterfactual_kernels as kernels
+        from neupath.evidence import counterfactual_kernels as kernels
 
         self.base_norm[0], work = kernels.revise_all(self.arrays, self.off, self.base)
         for part, base in zip(self.state, self.base, strict=True):

@@ -9,7 +9,7 @@ import numpy as np
 from neupath.engine.hits import QuerySet, check_k
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.explain.groups import PathNode, node_at
+from neupath.evidence.groups import PathNode, node_at
 from neupath.graph.hin import Floats, html_table
 from neupath.graph.nodes import Id, NodeRef, Rows, in_lines, one_line
 

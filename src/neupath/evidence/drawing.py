@@ -10,9 +10,9 @@ from typing import Any
 
 from neupath._runtime.files import write_whole
 from neupath.errors import MissingExtraError, QueryError
-from neupath.explain.comparison import RankComparison
-from neupath.explain.explanation import Explanation, counted
-from neupath.explain.groups import PathInstance, PathNode, percent, score_text, shortened
+from neupath.evidence.comparison import RankComparison
+from neupath.evidence.explanation import Explanation, counted
+from neupath.evidence.groups import PathInstance, PathNode, percent, score_text, shortened
 
 try:
     from matplotlib import rc_context

@@ -5,9 +5,9 @@ import pytest
 
 from neupath import HIN, PathSim, stability
 from neupath.errors import QueryError
-from neupath.explain.counterfactuals import rank_and_score
-from neupath.explain.stability import thinned
-from tests.explain.test_counterfactuals import authors
+from neupath.evidence.counterfactuals import rank_and_score
+from neupath.evidence.stability import thinned
+from tests.evidence.test_counterfactuals import authors
 
 
 def test_a_jackknife_holds_the_rank_without_each_node(toy: HIN) -> None:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from neupath import HIN, PCRW, Edges, Nodes, Relation, SimRank, load, what_if
 from neupath.errors import NodeError, QueryError, SchemaError
-from neupath.explain import counterfactual_kernels, counterfactuals
-from neupath.explain.counterfactual_problem import without_edges
-from neupath.explain.counterfactuals import rank_and_score
+from neupath.evidence import counterfactual_kernels, counterfactuals
+from neupath.evidence.counterfactual_problem import without_edges
+from neupath.evidence.counterfactuals import rank_and_score
 from neupath.measures import measure_named
 
 PATHS = {

@@ -22,7 +22,7 @@ from neupath.engine.cache import cached, graph_cache
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.explain.permutation import Mixing, Permutations, check_whole
+from neupath.evidence.permutation import Mixing, Permutations, check_whole
 from neupath.graph.hin import HIN, Floats, end_weights, mix64
 from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Rows

@@ -75,7 +75,7 @@ class _Chain:
     """The permuted edges of one relation, one permutation after the other."""
 
     def __init__(self, hin: HIN, relation: Relation, seed: int) -> None:
-        from neupath.explain import permutation_kernels as kernels
+        from neupath.evidence import permutation_kernels as kernels
 
         self._kernels, self.relation = kernels, relation
         matrix = hin.matrices[relation]

@@ -7,7 +7,7 @@ import pytest
 
 from neupath import HIN, Edges, Nodes, Relation, explain
 from neupath.errors import QueryError, WriteError
-from neupath.explain.drawing import draw_curve, draw_explanation
+from neupath.evidence.drawing import draw_curve, draw_explanation
 
 
 def test_svg_shows_every_node_and_the_formula(toy: HIN, tmp_path: Path) -> None:

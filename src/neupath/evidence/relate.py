@@ -18,7 +18,7 @@ from neupath.engine.cache import cached
 from neupath.engine.products import LARGEST, Normalisation, column_norms, multiplications, row_norms
 from neupath.engine.topk import normalised
 from neupath.errors import GraphError, QueryError, listed
-from neupath.explain.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
+from neupath.evidence.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, html_table
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
 from neupath.graph.nodes import NodeRef, id_of, in_lines, one_line

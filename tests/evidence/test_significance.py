@@ -17,9 +17,9 @@ from neupath import HIN, Combination, Edges, Nodes, Part, PathSim, Relation, sig
 from neupath._runtime.disk_cache import Arrays
 from neupath.engine.cache import LIMIT_VARIABLE, bytes_of, graph_cache
 from neupath.errors import QueryError
-from neupath.explain import permutation
-from neupath.explain.permutation import Permutations
-from neupath.explain.significance import add_p_values, adjusted, degree_classes, hits_with, null_model
+from neupath.evidence import permutation
+from neupath.evidence.permutation import Permutations
+from neupath.evidence.significance import add_p_values, adjusted, degree_classes, hits_with, null_model
 from neupath.store import open_store, write_store
 from tests.graphs import hins
 
