@@ -1,7 +1,10 @@
-"""JSON records, and nodes with edges: types, relations and attributes by rule; what is not recognised is refused."""
+"""JSON records, and nodes with edges: types, relations and attributes by rule; what is not recognised is refused.
+
+The corpus has the layouts of real projects, from OpenAlex to Hetionet; here are the rules behind them.
+"""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +28,21 @@ def load(folder: Path, **files: Any) -> npth.HIN:
     return npth.load(write(folder / "g", **texts))
 
 
-def _as_text(name: str, content: Any) -> str:
-    if isinstance(content, str):
+def _as_text(name: str, content: Any) -> str | bytes:
+    if isinstance(content, str | bytes):
         return content
     return lines(content) if "jsonl" in name or "ndjson" in name else json.dumps(content, indent=1)
 
 
+URL = "https://openalex.org/"
+
+
 def work(number: int, authors: Sequence[int], **more: Any) -> dict[str, Any]:
-    url = "https://openalex.org/"
     return {
-        "id": f"{url}W{number}",
+        "id": f"{URL}W{number}",
         "display_name": f"Work {number}",
         "authorships": [
-            {"position": place, "author": {"id": f"{url}A{author}", "display_name": f"Author {author}"}}
+            {"position": place, "author": {"id": f"{URL}A{author}", "display_name": f"Author {author}"}}
             for place, author in enumerate(authors)
         ],
         **more,
@@ -65,209 +70,167 @@ def test_documents_hold_the_same_records(tmp_path: Path, layout: str) -> None:
         "array": records,
         "results": {"meta": {"count": 2}, "results": records},
         "lines": lines(records),
-        "several": {"works": records, "authors": [{"id": "https://openalex.org/A1", "display_name": "Ann"}]},
+        "several": {"works": records, "authors": [{"id": f"{URL}A1", "display_name": "Ann"}]},
     }[layout]
     hin = load(tmp_path, works__json=content)
     assert shape(hin) == {"work -authorships.author-> author": 3}
     assert hin.nodes["author"].names.to_pylist()[0] == ("Ann" if layout == "several" else "Author 1")
-    if layout == "results":
-        assert "works.json: meta left out, which is not a list of records" in hin.notes
+    assert ("works.json: meta left out, which is not a list of records" in hin.notes) == (layout == "results")
 
 
-def test_a_list_of_ids_is_a_relation_to_their_type(tmp_path: Path) -> None:
-    url = "https://openalex.org/W"
-    records = [work(0, [1], referenced_works=[]), work(1, [1]), work(2, [1], referenced_works=[f"{url}1", f"{url}77"])]
-    hin = load(tmp_path, works__jsonl=records)
-    assert shape(hin)["work -referenced_works-> work"] == 2
-    assert len(hin.nodes["work"]) == 4
-    assert any("referenced_works of work is a relation" in note and "1 of them" in note for note in hin.notes)
-    # none of them is a record, but they are written like the ids of works
-    records[2]["referenced_works"] = [f"{url}8", f"{url}9", f"{url}0"]
-    assert shape(load(tmp_path, works__jsonl=records))["work -referenced_works-> work"] == 3
-
-
-def test_a_list_of_texts_is_a_relation_to_nodes_called_so(tmp_path: Path) -> None:
-    movies = [
-        {"id": 1, "title": "Up", "genres": ["Comedy", "Drama"], "ratings": [3, 4]},
-        {"id": 2, "title": "Heat", "genres": ["Drama"], "similar": [1, 7], "movie_ids": [1]},
-    ]
-    hin = load(tmp_path, movies__jsonl=movies)
-    assert shape(hin) == {"movie -genres-> genre": 3, "movie -similar-> movie": 2, "movie -movie_ids-> movie": 1}
-    assert hin.nodes["movie"].ids.to_pylist() == [1, 2, 7]
-    assert any("movie.ratings" in note for note in hin.notes)
-
-
-def test_types_that_share_iris_are_one_type(tmp_path: Path) -> None:
-    topics = [{"id": f"https://x.org/T{n}", "name": f"T{n}", "field": {"id": "https://x.org/F1"}} for n in range(3)]
-    records = [
-        {"id": "https://x.org/W1", "primary_topic": topics[0], "topics": topics[:2]},
-        {"id": "https://x.org/W2", "primary_topic": topics[2], "topics": topics[1:]},
-    ]
-    hin = load(tmp_path, works__jsonl=records)
-    assert shape(hin) == {
-        "work -primary_topic-> topic": 2, "work -topics-> topic": 4, "topic -field-> field": 3,
-    }  # fmt: skip
-    assert "primary_topic and topic share ids and are one type, topic" in hin.notes
-    # facts about a node that is mentioned several times are counted once
-    assert hin.matrices[next(r for r in hin.matrices if r.name == "field")].sum() == 3
-
-
-def test_values_that_differ_between_mentions_are_no_attributes(tmp_path: Path) -> None:
-    records = [
-        {"id": f"p{n}", "tags": [{"id": "t1", "name": "red", "score": n / 3, "code": 7}]} for n in range(2)
-    ]  # fmt: skip
-    hin = load(tmp_path, posts__jsonl=records)
-    assert hin.nodes["tag"].attributes.to_pydict() == {"code": [7]}
-    assert any("tag.score" in note for note in hin.notes)
-
-
-def test_numbers_that_are_unique_within_one_record_are_refused(tmp_path: Path) -> None:
-    records = [{"id": f"q{n}", "answers": [{"id": 1, "title": f"first {n}"}]} for n in range(2)]
-    with pytest.raises(SourceError, match="answer 1 is called 'first 0' and 'first 1' in different records"):
-        load(tmp_path, questions__jsonl=records)
-
-
-def test_a_table_by_words_is_left_out(tmp_path: Path) -> None:
-    records = [work(n, [1], index={f"word{n}_{k}": [k, f"{k}"][k % 2] for k in range(200)}) for n in range(3)]
-    hin = load(tmp_path, works__jsonl=records)
-    assert shape(hin) == {"work -authorships.author-> author": 3}
-    assert any("work.index" in note for note in hin.notes)
-    assert not any("work.index." in note for note in hin.notes)
-    assert hin.nodes["work"].attributes.column_names == []
-
-
-def test_a_record_describes_what_others_mention(tmp_path: Path) -> None:
-    authors = [{"id": "https://openalex.org/A1", "display_name": "Ann Ash", "born": 1970}]
-    hin = load(tmp_path, authors__jsonl=authors, works__jsonl=[work(1, [1, 2])])
-    assert hin.nodes["author"].names.to_pylist() == ["Ann Ash", "Author 2"]
-    assert hin.nodes["author"].attributes.to_pydict() == {"born": [1970, None]}
-
-
-# ---- Foreign keys --------------------------------------------------------------------------------
-YELP = {
-    "yelp_business__json": lines([
-        {"business_id": "b1", "name": "Tea", "stars": 4.5}, {"business_id": "b2", "name": "Cup"},
-    ]),
-    "yelp_user__json": lines([
-        {"user_id": "u1", "name": "Ann", "friends": "u2, u3"}, {"user_id": "u2", "name": "Bob", "friends": "None"},
-        {"user_id": "u3", "name": "Cem", "friends": "u1"},
-    ]),
-    "yelp_review__json": lines([
-        {"review_id": "r1", "user_id": "u1", "business_id": "b1", "stars": 4, "text": "good"},
-        {"review_id": "r2", "user_id": "u1", "business_id": "b2", "stars": 3, "text": "well, good"},
-    ]),
-    "yelp_tip__json": lines([{"user_id": "u2", "business_id": "b1", "text": "go", "date": "2018-07-07"}] * 2),
-}  # fmt: skip
-
-
-def test_foreign_keys_are_relations_and_records_without_an_id_are_edges(tmp_path: Path) -> None:
-    hin = load(tmp_path, **YELP)
-    assert shape(hin) == {
-        "review -user_id-> user": 2, "review -business_id-> business": 2, "user -friends-> user": 3,
-        "user -yelp_tip-> business": 1,
-    }  # fmt: skip
-    assert hin.nodes["review"].attributes.to_pydict() == {"stars": [4, 3], "text": ["good", "well, good"]}
-    assert sum(matrix.sum() for matrix in hin.matrices.values()) == 9
-    assert "yelp_tip.json: its records have no id and are edges between user_id, business_id" in hin.notes
-    assert shape(open_store(import_store(tmp_path / "g", tmp_path / "store")).hin()) == shape(hin)
-
-
-def test_keys_of_objects_in_lists_are_relations(tmp_path: Path) -> None:
-    orders = [
+TOPICS = [{"id": f"https://x.org/T{n}", "name": f"T{n}", "field": {"id": "https://x.org/F1"}} for n in range(3)]
+PEOPLE = [{"id": n, "label": name} for n, name in ((1, "Ann"), (2, "Bob"), (3, "Cem"))]
+KINDS = [{"id": n, "label": kind} for n, kind in ((1, "Person"), (2, "Person"), (3, "City"), (4, "City"))]
+LINKS = [{"from": 1, "to": 2, "label": "knows"}, {"from": 2, "to": 3, "label": "likes"}]
+RULES: dict[str, tuple[dict[str, Any], dict[str, int], Mapping[str, Any], Sequence[str]]] = {
+    "a list of ids is a relation to their type": (
+        {"works__jsonl": [
+            work(0, [1], cited=[]), work(1, [1]), work(2, [1], cited=[f"{URL}W1", f"{URL}W77"])
+        ]},
+        {"work -authorships.author-> author": 3, "work -cited-> work": 2},
+        {"work.ids": [f"{URL}W{n}" for n in (0, 1, 2, 77)]},
+        ["cited of work is a relation: its values are ids of type work; 1 of them"],
+    ),
+    "ids that no record has are known by how they are written": (
+        {"works__jsonl": [work(0, [1]), work(1, [1], cited=[f"{URL}W8", f"{URL}W9"])]},
+        {"work -authorships.author-> author": 2, "work -cited-> work": 2}, {}, [],
+    ),
+    "a list of texts is a relation to nodes called so": (
+        {"movies__jsonl": [
+            {"id": 1, "title": "Up", "genres": ["Comedy", "Drama"], "ratings": [3, 4]},
+            {"id": 2, "title": "Heat", "genres": ["Drama"], "similar": [1, 7], "movie_ids": [1]},
+        ]},
+        {"movie -genres-> genre": 3, "movie -similar-> movie": 2, "movie -movie_ids-> movie": 1},
+        {"movie.ids": [1, 2, 7]}, ["movie.ratings"],
+    ),
+    "types that share IRIs are one type, and facts of nodes that are mentioned several times count once": (
+        {"works__jsonl": [
+            {"id": "https://x.org/W1", "primary_topic": TOPICS[0], "topics": TOPICS[:2]},
+            {"id": "https://x.org/W2", "primary_topic": TOPICS[2], "topics": TOPICS[1:]},
+        ]},
+        {"work -primary_topic-> topic": 2, "work -topics-> topic": 4, "topic -field-> field": 3}, {},
+        ["primary_topic and topic share ids and are one type, topic"],
+    ),
+    "values that differ between mentions are no attributes": (
+        {"posts__jsonl": [
+            {"id": f"p{n}", "tags": [{"id": "t1", "name": "red", "score": n / 3, "code": 7}]} for n in range(2)
+        ]},
+        {"post -tags-> tag": 2}, {"tag.attributes": {"code": [7]}}, ["tag.score"],
+    ),
+    "a table by words is left out": (
+        {"works__jsonl": [work(n, [1], index={f"word{n}_{k}": [k, "k"][k % 2] for k in range(200)}) for n in range(3)]},
+        {"work -authorships.author-> author": 3}, {"work.attributes": {}}, ["nested lists, and values that differ"],
+    ),
+    "a record describes what others mention": (
         {
-            "id": 1,
-            "items": [{"product_id": 5, "count": 2}, {"product_id": 6, "count": 1}],
-            "links": [{"url": "http://a"}],
+            "authors__jsonl": [{"id": f"{URL}A1", "display_name": "Ann Ash", "born": 1970}],
+            "works__jsonl": [work(1, [1, 2])],
         },
-        {"id": 2, "items": [{"product_id": 5, "count": 1}], "grants": [{"funder": "https://x.org/F1"}]},
-    ]
-    hin = load(tmp_path, orders__jsonl=orders, funders__jsonl=[{"id": "https://x.org/F1", "name": "Fund"}])
-    assert shape(hin) == {"order -items.product_id-> product": 3, "order -grants.funder-> funder": 1}
-    assert any("order.items.count, order.links.url" in note for note in hin.notes)
+        {"work -authorships.author-> author": 2},
+        {"author.names": ["Ann Ash", "Author 2"], "author.attributes": {"born": [1970, None]}}, [],
+    ),
+    "keys of objects in lists are relations": (
+        {
+            "orders__jsonl": [
+                {"id": 1, "items": [{"product_id": 5, "count": 2}, {"product_id": 6}], "links": [{"url": "http://a"}]},
+                {"id": 2, "items": [{"product_id": 5}], "grants": [{"funder": "https://x.org/F1"}]},
+            ],
+            "funders__jsonl": [{"id": "https://x.org/F1", "name": "Fund"}],
+        },
+        {"order -items.product_id-> product": 3, "order -grants.funder-> funder": 1}, {},
+        ["order.items.count, order.links.url"],
+    ),
+    "records without an id are edges between their foreign keys": (
+        {
+            "yelp_user__json": lines([{"user_id": "u1", "name": "Ann"}, {"user_id": "u2", "name": "Bob"}]),
+            "yelp_business__json": lines([{"business_id": "b1", "name": "Tea"}, {"business_id": "b2"}]),
+            "yelp_tip__json": lines([{"user_id": "u2", "business_id": "b1", "text": "go", "date": "2018-07-07"}] * 2),
+        },
+        {"user -yelp_tip-> business": 1}, {"user.names": ["Ann", "Bob"]},
+        ["yelp_tip.json: its records have no id and are edges between user_id, business_id"],
+    ),
+    "articles have their numbers as ids": (
+        {
+            "meta_Books__jsonl": [
+                {"asin": f"B0{n}", "title": f"Book {n}", "categories": ["Books"], "also_buy": ["B01"]} for n in range(3)
+            ],
+            "reviews_Books__jsonl": [{"reviewerID": "A1", "asin": "B02", "reviewerName": "Ann"}],
+        },
+        {"reviewer -reviews_Books-> asin": 1, "asin -categories-> category": 3, "asin -also_buy-> asin": 3},
+        {"asin.names": ["Book 0", "Book 1", "Book 2"], "reviewer.names": ["Ann"]}, [],
+    ),
+    "a key that no two records share is an attribute": (
+        {"movies__jsonl": [
+            {"id": n, "imdb_id": f"tt{n}", "studio_id": n % 2, "parent_id": max(n - 1, 1)} for n in range(1, 5)
+        ]},
+        {"movie -studio_id-> studio": 4, "movie -parent_id-> movie": 4}, {},
+        ["imdb_id of movie is an attribute: no two records share a value"],
+    ),
+    "labels of nodes are names": (
+        {"g__json": {"nodes": PEOPLE, "edges": LINKS}},
+        {"entity -knows-> entity": 1, "entity -likes-> entity": 1}, {"entity.names": ["Ann", "Bob", "Cem"]}, [],
+    ),
+    "labels of nodes that recur are types": (
+        {"g__json": {"nodes": KINDS, "edges": LINKS}}, {"Person -knows-> Person": 1, "Person -likes-> City": 1}, {}, [],
+    ),
+    "words that end in id are no foreign keys": (
+        {"papers__jsonl": [{"id": n, "valid": "yes", "paid": 1, "venueId": 7.0, "tags": ["x"]} for n in range(3)]},
+        {"paper -tags-> tag": 3, "paper -venueId-> venue": 3},
+        {"venue.ids": [7], "paper.attributes": {"valid": ["yes"] * 3, "paid": [1] * 3}}, [],
+    ),
+    "one value stands for a list of one": (
+        {"movies__jsonl": [{"id": 1, "tags": ["a", "b"]}, {"id": 2, "tags": "b"}]}, {"movie -tags-> tag": 3}, {}, [],
+    ),
+    "an id stands for an object": (
+        {"books__jsonl": [{"id": 1, "author": {"id": "x"}}, {"id": 2, "author": "x"}]},
+        {"book -author-> author": 2}, {}, [],
+    ),
+    "other texts than ids stay attributes": (
+        {"books__jsonl": [{"id": 1, "author": {"id": "x"}}, {"id": 2, "author": "y"}]},
+        {"book -author-> author": 1}, {"book.attributes": {"author": [None, "y"]}},
+        ["author of book leads to nodes in some records and is an attribute in others"],
+    ),
+    "an id given twice is left out": (
+        {"works__jsonl": [work(n, [1], ids={"openalex": f"{URL}W{n}", "doi": f"10.1/{n}"}) for n in range(2)]},
+        {"work -authorships.author-> author": 2}, {"work.attributes": {"ids.doi": ["10.1/0", "10.1/1"]}}, [],
+    ),
+    "edges alone join nodes of one type": (
+        {"follows__jsonl": [{"source": 1, "target": 2}, {"source": 2, "target": 3}]},
+        {"entity -follows-> entity": 2}, {}, [],
+    ),
+    "edges may name the types of their ends, and have no direction": (
+        {"het__json__gz": json.dumps({
+            "nodes": [{"kind": kind, "identifier": n, "c": n} for n in (1, 2) for kind in ("Gene", "Disease")],
+            "edges": [
+                {"source_id": ["Gene", 1], "target_id": ["Disease", 2], "kind": "causes", "direction": "forward"},
+                {"source_id": ["Gene", 1], "target_id": ["Gene", 2], "kind": "covaries", "direction": "both",
+                 "data": {"unbiased": True, "pubmed_ids": [1, 2]}},
+            ],
+        })},
+        {"Gene -causes-> Disease": 1, "Gene -covaries- Gene": 2},
+        {"Gene.attributes": {"c": [1, 2]}, "covaries": {"unbiased": [True]}}, ["edges.pubmed_ids"],
+    ),
+}  # fmt: skip
+"""A rule -> files, the edges that they hold, what else is to be seen of nodes and edges, and parts of notes."""
 
 
-def test_articles_by_their_numbers(tmp_path: Path) -> None:
-    books = [{"asin": f"B0{n}", "title": f"Book {n}", "categories": ["Books"], "also_buy": ["B01"]} for n in range(3)]
-    reviews = [{"reviewerID": "A1", "asin": "B02", "reviewerName": "Ann"}]
-    hin = load(tmp_path, meta_Books__jsonl=books, reviews_Books__jsonl=reviews)
-    assert shape(hin) == {
-        "reviewer -reviews_Books-> asin": 1,
-        "asin -categories-> category": 3,
-        "asin -also_buy-> asin": 3,
-    }
-    assert hin.nodes["asin"].names.to_pylist() == ["Book 0", "Book 1", "Book 2"]
-
-
-def test_a_key_that_no_two_records_share_is_an_attribute(tmp_path: Path) -> None:
-    records = [{"id": n, "imdb_id": f"tt{n}", "studio_id": n % 2, "parent_id": max(n - 1, 1)} for n in range(1, 5)]
-    hin = load(tmp_path, movies__jsonl=records)
-    assert shape(hin) == {"movie -studio_id-> studio": 4, "movie -parent_id-> movie": 4}
-    assert "imdb_id of movie is an attribute: no two records share a value" in hin.notes
-
-
-def test_labels_of_nodes_are_names_unless_they_recur(tmp_path: Path) -> None:
-    edges = [{"from": 1, "to": 2, "label": "knows"}, {"from": 2, "to": 3, "label": "likes"}]
-    people = [{"id": n, "label": name} for n, name in ((1, "Ann"), (2, "Bob"), (3, "Cem"))]
-    hin = load(tmp_path, g__json={"nodes": people, "edges": edges})
-    assert shape(hin) == {"entity -knows-> entity": 1, "entity -likes-> entity": 1}
-    assert hin.nodes["entity"].names.to_pylist() == ["Ann", "Bob", "Cem"]
-    kinds = [{"id": n, "label": kind} for n, kind in ((1, "Person"), (2, "Person"), (3, "City"), (4, "City"))]
-    assert shape(load(tmp_path, g__json={"nodes": kinds, "edges": edges})) == {
-        "Person -knows-> Person": 1, "Person -likes-> City": 1,
-    }  # fmt: skip
-
-
-def test_words_that_end_in_id_are_no_foreign_keys(tmp_path: Path) -> None:
-    records = [{"id": n, "valid": "yes", "paid": 1, "venueId": 7.0, "tags": ["x"]} for n in range(3)]
-    hin = load(tmp_path, papers__jsonl=records)
-    assert shape(hin) == {"paper -tags-> tag": 3, "paper -venueId-> venue": 3}
-    assert hin.nodes["venue"].ids.to_pylist() == [7]
-    assert hin.nodes["paper"].attributes.column_names == ["valid", "paid"]
-
-
-def test_one_value_stands_for_a_list_of_one(tmp_path: Path) -> None:
-    movies = [{"id": 1, "tags": ["a", "b"]}, {"id": 2, "tags": "b"}]
-    assert shape(load(tmp_path, movies__jsonl=movies)) == {"movie -tags-> tag": 3}
-    books = [{"id": 1, "author": {"id": "x"}}, {"id": 2, "author": "x"}]
-    assert shape(load(tmp_path, movies__jsonl=books)) == {"movie -author-> author": 2}
-    books[1]["author"] = "y"
-    hin = load(tmp_path, movies__jsonl=books)
-    assert "author of movie leads to nodes in some records and is an attribute in others" in hin.notes
-
-
-def test_an_id_given_twice_is_left_out(tmp_path: Path) -> None:
-    records = [work(n, [1], ids={"openalex": f"https://openalex.org/W{n}", "doi": f"10.1/{n}"}) for n in range(2)]
-    hin = load(tmp_path, works__jsonl=records)
-    assert shape(hin) == {"work -authorships.author-> author": 2}
-    assert hin.nodes["work"].attributes.column_names == ["ids.doi"]
-
-
-# ---- Nodes and edges -----------------------------------------------------------------------------
-NODES = [
-    {"id": "G1", "category": ["biolink:NamedThing", "biolink:Gene"], "name": "A1BG"},
-    {"id": "G2", "category": "biolink:Gene"},
-    {"id": "D1", "category": ["biolink:Disease"], "name": "hives"},
-]
-EDGES: list[dict[str, Any]] = [
-    {"id": "e1", "subject": "G1", "predicate": "biolink:causes", "object": "D1", "weight": 2.5, "source": "x"},
-    {"id": "e2", "subject": "G2", "predicate": "biolink:causes", "object": "D1"},
-]
-
-
-@pytest.mark.parametrize("as_lines", [True, False])
-def test_kgx(tmp_path: Path, as_lines: bool) -> None:
-    files = (
-        {"kg_nodes__jsonl": NODES, "kg_edges__jsonl": EDGES}
-        if as_lines
-        else {"kg__json": {"nodes": NODES, "edges": EDGES}}
-    )
+@pytest.mark.parametrize("rule", RULES)
+def test_rules(tmp_path: Path, rule: str) -> None:
+    files, edges, more, notes = RULES[rule]
     hin = load(tmp_path, **files)
-    assert shape(hin) == {"Gene -causes-> Disease": 2}
-    assert next(iter(hin.matrices.values())).toarray().tolist() == [[2.5], [1.0]]
-    assert hin.nodes["Gene"].names.to_pylist() == ["A1BG", None]
-    (relation,) = hin.matrices
-    assert edge_kinds(hin.edge_tables, relation) == {"source": "text"}
-    assert hin.edge_tables[relation].weights.tolist() == [2.5, 1.0]
+    assert shape(hin) == edges
+    seen: dict[str, Any] = {r.name: table.attributes.to_pydict() for r, table in hin.edge_tables.items()}
+    for kind, nodes in hin.nodes.items():
+        names = nodes.names.to_pylist() if nodes.names is not None else None
+        seen |= {f"{kind}.ids": nodes.ids.to_pylist(), f"{kind}.names": names}
+        seen[f"{kind}.attributes"] = nodes.attributes.to_pydict()
+    assert {key: seen[key] for key in more} == more
+    assert [text for text in notes if not any(text in note for note in hin.notes)] == []
+
+
+def test_json_is_imported(tmp_path: Path) -> None:
+    hin = load(tmp_path, works__jsonl=[work(1, [1, 2]), work(2, [2])])
+    assert shape(open_store(import_store(tmp_path / "g", tmp_path / "store")).hin()) == shape(hin)
 
 
 def test_objects_in_lists_describe_their_edges(tmp_path: Path) -> None:
@@ -292,57 +255,17 @@ def test_objects_in_lists_describe_their_edges(tmp_path: Path) -> None:
     assert "author_position" not in note
 
 
-def test_hetionet(tmp_path: Path) -> None:
-    content = {
-        "metanode_kinds": ["Gene", "Disease"], "kind_to_abbrev": {"Gene": "G"},
-        "nodes": [
-            {"kind": kind, "identifier": n, "name": f"{kind} {n}", "data": {"chromosome": n}}
-            for kind in ("Gene", "Disease") for n in (1, 2)
-        ],
-        "edges": [
-            {"source_id": ["Gene", 1], "target_id": ["Disease", 2], "kind": "causes", "direction": "forward"},
-            {"source_id": ["Gene", 1], "target_id": ["Gene", 2], "kind": "covaries", "direction": "both",
-             "data": {"unbiased": True, "pubmed_ids": [1, 2]}},
-        ],
-    }  # fmt: skip
-    hin = load(tmp_path, het__json__gz=json.dumps(content))
-    assert shape(hin) == {"Gene -causes-> Disease": 1, "Gene -covaries- Gene": 2}
-    assert hin.nodes["Gene"].attributes.to_pydict() == {"chromosome": [1, 2]}
-    assert [table.attributes.to_pydict() for table in hin.edge_tables.values()] == [{"unbiased": [True]}]
-    assert any("edges.pubmed_ids" in note for note in hin.notes)
-    content["edges"].append({"source_id": ["Gene", 9], "target_id": ["Gene", 2], "kind": "x", "direction": "both"})  # type: ignore[attr-defined]
-    with pytest.raises(SourceError, match="item 3 of edges: the edge leads to '9', which is not the id of a node"):
-        load(tmp_path, het__json__gz=json.dumps(content))
-
-
-def test_edges_alone_join_nodes_of_one_type(tmp_path: Path) -> None:
-    hin = load(tmp_path, follows__jsonl=[{"source": 1, "target": 2}, {"source": 2, "target": 3}])
-    assert shape(hin) == {"entity -follows-> entity": 2}
-
-
-def test_neo4j_export(tmp_path: Path) -> None:
-    people = [
-        {"type": "node", "id": str(n), "labels": ["Person"], "properties": {"name": f"P{n}", "born": n}} for n in (1, 2)
+def test_weights_and_categories_of_kgx(tmp_path: Path) -> None:
+    nodes = [
+        {"id": "G1", "category": ["biolink:NamedThing", "biolink:Gene"], "name": "A1BG"},
+        {"id": "D1", "category": "biolink:Disease"},
     ]
-    ends = [{"id": str(n), "labels": ["Person"]} for n in (1, 2)]
-    knows = {"id": "0", "type": "relationship", "label": "KNOWS", "start": ends[0], "end": ends[1]}
-    hin = load(tmp_path, all__json=lines([*people, knows]))
-    assert shape(hin) == {"Person -KNOWS-> Person": 1}
-    assert hin.nodes["Person"].names.to_pylist() == ["P1", "P2"]
-    assert hin.nodes["Person"].attributes.to_pydict() == {"born": [1, 2]}
-
-
-def test_node_link(tmp_path: Path) -> None:
-    nx = pytest.importorskip("networkx")
-    graph = nx.MultiDiGraph()
-    graph.add_node("Ann", type="person")
-    graph.add_node("Bonn", type="city")
-    graph.add_edge("Ann", "Bonn", relation="lives_in", weight=2.0)
-    content = nx.node_link_data(graph, edges="links")
-    assert shape(load(tmp_path, graph__json=content)) == {"person -lives_in-> city": 1}
-    content["links"][0]["target"] = "Ulm"
-    with pytest.raises(SourceError, match="an edge leads to 'Ulm', which is not the id of a node"):
-        load(tmp_path, graph__json=content)
+    edge = {"id": "e", "subject": "G1", "predicate": "biolink:causes", "object": "D1", "weight": 2.5, "source": "x"}
+    hin = load(tmp_path, kg__json={"nodes": nodes, "edges": [edge]})
+    assert shape(hin) == {"Gene -causes-> Disease": 1}
+    (relation,) = hin.matrices
+    assert edge_kinds(hin.edge_tables, relation) == {"source": "text"}
+    assert hin.edge_tables[relation].weights.tolist() == [2.5]
 
 
 # ---- Refused -------------------------------------------------------------------------------------
@@ -368,7 +291,12 @@ def test_node_link(tmp_path: Path) -> None:
         ({"a__jsonl": lines([{"source": 1, "target": [2, 3, 4]}])}, "line 1: 'target' is .* the end of an edge is an"),
         ({"a__jsonl": lines([{"from": "a@b.c", "to": ["d@e.f", "g@h.i"]}])}, "line 1: 'to' is .* the end of an edge"),
         ({"a__jsonl": lines([{"source": "x" * 600, "target": "y"}])}, "line 1: 'source' is .* the end of an edge"),
-        ({"n_nodes__jsonl": lines([{"id": 1}]), "n_edges__jsonl": lines([{"source": 1, "target": 2}])}, "leads to '2'"),
+        ({"n_nodes__jsonl": lines([{"id": 1}]), "n_edges__jsonl": lines([{"source": 1, "target": 2}])},
+         "n_edges.jsonl, line 1: the edge leads to '2', which is not the id of a node"),
+        ({"a__json": {"multigraph": False, "nodes": [{"id": 1}], "links": [{"source": 1, "target": "Ulm"}]}},
+         "an edge leads to 'Ulm', which is not the id of a node"),
+        ({"a__jsonl": lines([{"id": f"q{n}", "b": [{"id": 1, "title": f"first {n}"}]} for n in range(2)])},
+         "b 1 is called 'first 0' and 'first 1' in different records"),
         ({"a__json": '{"@context": {}, "@graph": [{"@id": "a", "@type": "b"}]}'}, "is JSON-LD, which is RDF; give"),
         ({"a__json": '{"@context": {}, "@id": "http://a.b/c"}'}, "is JSON-LD, which is RDF"),
         ({"a__jsonl": lines([{"@id": "a", "@type": "b", "c": ["d"]}])}, "is JSON-LD, which is RDF"),
@@ -380,7 +308,7 @@ def test_node_link(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_what_is_not_recognised_is_refused_in_one_sentence(tmp_path: Path, files: dict[str, Any], message: str) -> None:
     with pytest.raises(NeuPathError, match=message) as caught:
-        npth.load(write(tmp_path / "g", **files))
+        load(tmp_path, **files)
     assert "\n" not in str(caught.value)
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -52,22 +53,7 @@ def read_database(
     duplicates: Duplicates | None,
     progress: Progress,
 ) -> Plan:
-    """Read the tables of a database, and say what they hold.
-
-    Parameters
-    ----------
-    source
-        The URL of a database, or the file of a SQLite or DuckDB database.
-    choice
-        Which tables to read.
-    settings
-        A graph.toml, which names tables as files.
-    duplicates
-        What parallel edges mean, as in `load`.
-    progress
-        Called with the stage and how many rows are read.
-
-    """
+    """Read the tables of a database, which `settings` call files, and say what they hold."""
     with open_database(source, choice.schema) as database:
         tables, notes = _choose_tables(database, choice.names, settings)
         options = replace(options_of(settings, duplicates), notes=notes)
@@ -87,10 +73,10 @@ def _choose_tables(
     """Return the tables to read, the named ones or else all but views, and notes on what is left out."""
     tables = {table.name: table for table in sorted(database.tables, key=lambda table: table.name)}
     if not tables:
-        others = [name for name in database.schemas if name not in (database.schema, "information_schema")]
-        hint = f" in this schema; choose one of {listed(others)} with ‹schema›" if others else ""
+        schemas = [name for name in database.schemas if name not in (database.schema, "information_schema")]
+        hint = f" in this schema; choose one of {listed(schemas)} with ‹schema›" if schemas else ""
         raise SourceError(f"{database.title} has no tables{hint}")
-    wanted, notes = as_spelled(names or (), tables), []
+    wanted = as_spelled(names or (), tables)
     for name in (*wanted, *settings.files):
         if name not in tables:
             raise SourceError(
@@ -99,11 +85,14 @@ def _choose_tables(
                 parameter="tables",
                 allowed=tables,
             )
+    notes = []
     if names is None:
-        views = [t.name for t in tables.values() if t.is_view and t.name not in (*settings.files, *settings.ignore)]
+        others = [table for table in tables.values() if table.name not in (*settings.files, *settings.ignore)]
+        wanted = tuple(table.name for table in others if not table.is_view)
+        views = [table.name for table in others if table.is_view]
         notes += _note(views, "view", "a view has no keys; name it in `tables` to read it by its column names")
-        wanted = tuple(name for name in tables if name not in (*views, *settings.ignore))
-    chosen, more = _with_named_keys([_with_keys(tables[name], tables) for name in tables if name in wanted])
+    read = [table for table in tables.values() if table.name in (*wanted, *settings.files)]
+    chosen, more = _with_named_keys([_with_keys(table, tables) for table in read])
     notes += more
     why = "such values are computed as they are read; keep them in a plain column, or a STORED one of SQLite"
     for table in chosen:
@@ -209,18 +198,15 @@ class _Keys:
         self._types = _type_names(tables, settings)
         self._ends = {table.name: self._find_ends(table) for table in tables}
         self._named_nodes = {entry.file for entry in settings.nodes.values()}
-        named = {*settings.files}
-        self._links = {t.name: _without_own_key(t) for t in tables if t.name not in named and _is_link(t, tables)}
-        others = [table for table in tables if table.name not in named and table.name not in self._links]
-        self._node_tables = [t for t in tables if t.name in self._named_nodes or (t in others and t.key)]
+        self._roles = {table.name: self._role(table) for table in tables}
         why = "without a primary key it needs two foreign keys; name two columns in graph.toml under [[edges]]"
-        self._notes += _note([table.name for table in others if not table.key], "table", why)
-        read = [t for t in tables if t.name in named or t.name in self._links or t in self._node_tables]
-        self.tables = [self._links.get(table.name, table) for table in read]
+        self._notes += _note([name for name, role in self._roles.items() if role is None], "table", why)
+        read = [table for table in tables if self._roles[table.name] is not None]
+        self.tables = [_without_own_key(t) if self._roles[t.name] == "link" else t for t in read]
         """Those to read."""
-        if not any(self._ends[table.name] for table in self.tables) and not settings.edges:
+        if not any(self._ends[table.name] for table in read) and not settings.edges:
             missing = {fk.table for table in tables for fk in table.foreign_keys}
-            referring = sorted(table.name for table in tables if table.foreign_keys)
+            referring = [table.name for table in tables if table.foreign_keys]
             raise SourceError(
                 f"no two tables that are read are joined: {listed(referring)} of {title} refer to "
                 f"{listed(sorted(missing))}; read these as well (‹tables›, ‹schema›)"
@@ -229,6 +215,16 @@ class _Keys:
         self._nodes: list[NodePlan] = []
         self._edges: list[EdgePlan] = []
         self._names: dict[Relation, None] = {}
+
+    def _role(self, table: DatabaseTable) -> Literal["nodes", "named edges", "link"] | None:
+        """Return what the rows of a table are; None if they are neither."""
+        if table.name in self._named_nodes:
+            return "nodes"
+        if any(entry.file == table.name for entry in self._settings.edges):
+            return "named edges"
+        if _is_link(table, list(self._all.values())):
+            return "link"
+        return "nodes" if table.key else None
 
     def _find_ends(self, table: DatabaseTable) -> list[ForeignKey]:
         """Return the foreign keys of a table that refer to nodes; note the others."""
@@ -245,13 +241,14 @@ class _Keys:
     def make_plan(self, rows: Mapping[str, pa.Table]) -> Plan:
         """Return the plan of the rows of the tables to read."""
         self._rows = dict(rows)
-        for table in self._node_tables:
-            self._add_nodes(table)
         for table in self.tables:
-            if table.name in self._links:
-                self._add_link(table)
-            elif table in self._node_tables:
+            if self._roles[table.name] == "nodes":
+                self._add_nodes(table)
+        for table in self.tables:
+            if self._roles[table.name] == "nodes":
                 self._add_foreign_keys(table)
+            elif self._roles[table.name] == "link":
+                self._add_link(table)
         for entry in self._settings.edges:
             self._add_named_edges(self._all[entry.file], entry)
         self._options.check_names([relation.name for relation in self._names])
