@@ -146,7 +146,7 @@ RULES: dict[str, tuple[dict[str, Any], dict[str, int], Mapping[str, Any], Sequen
             "yelp_business__json": lines([{"business_id": "b1", "name": "Tea"}, {"business_id": "b2"}]),
             "yelp_tip__json": lines([{"user_id": "u2", "business_id": "b1", "text": "go", "date": "2018-07-07"}] * 2),
         },
-        {"user -yelp_tip-> business": 1}, {"user.names": ["Ann", "Bob"]},
+        {"user -yelp_tip-> business": 1}, {"user.names": ["Bob", "Ann"]},
         ["yelp_tip.json: its records have no id and are edges between user_id, business_id"],
     ),
     "articles have their numbers as ids": (

@@ -91,8 +91,10 @@ def _choose_tables(
         wanted = tuple(table.name for table in others if not table.is_view)
         views = [table.name for table in others if table.is_view]
         notes += _note(views, "view", "a view has no keys; name it in `tables` to read it by its column names")
-    read = [table for table in tables.values() if table.name in (*wanted, *settings.files)]
-    chosen, more = _with_named_keys([_with_keys(table, tables) for table in read])
+    spelled = [_with_spelled_keys(tables[name], tables) for name in tables if name in (*wanted, *settings.files)]
+    referred = {fk.table: fk.referred for table in reversed(spelled) for fk in reversed(table.foreign_keys)}
+    read = [replace(table, key=table.key or referred.get(table.name, ())) for table in spelled]
+    chosen, more = _with_named_keys(read)
     notes += more
     why = "such values are computed as they are read; keep them in a plain column, or a STORED one of SQLite"
     for table in chosen:
@@ -100,11 +102,8 @@ def _choose_tables(
     return chosen, notes
 
 
-def _with_keys(table: DatabaseTable, tables: Mapping[str, DatabaseTable]) -> DatabaseTable:
-    """Return a table with its foreign keys in order, spelled as the tables are: in SQLite case makes no difference.
-
-    The key of a table that declares none is what a foreign key refers to.
-    """
+def _with_spelled_keys(table: DatabaseTable, tables: Mapping[str, DatabaseTable]) -> DatabaseTable:
+    """Return a table with its foreign keys in order, spelled as the tables are: in SQLite case makes no difference."""
     keys = []
     for fk in table.foreign_keys:
         (name,) = as_spelled([fk.table], tables)
@@ -112,9 +111,8 @@ def _with_keys(table: DatabaseTable, tables: Mapping[str, DatabaseTable]) -> Dat
         referred = as_spelled(fk.referred or other.key, other.columns) if other else fk.referred
         keys.append(ForeignKey(as_spelled(fk.columns, table.columns), name, referred))
     places = {column: place for place, column in enumerate(table.columns)}
-    keys = sorted({fk for fk in keys if places.keys() >= {*fk.columns}}, key=lambda fk: [places[c] for c in fk.columns])
-    referring = (fk.referred for other in tables.values() for fk in other.foreign_keys if fk.table == table.name)
-    return replace(table, foreign_keys=tuple(keys), key=table.key or next(filter(None, referring), ()))
+    keys = [fk for fk in dict.fromkeys(keys) if places.keys() >= {*fk.columns}]
+    return replace(table, foreign_keys=tuple(sorted(keys, key=lambda fk: places[fk.columns[0]])))
 
 
 def _with_named_keys(tables: Sequence[DatabaseTable]) -> tuple[list[DatabaseTable], list[str]]:
