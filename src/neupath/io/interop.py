@@ -1,7 +1,7 @@
 """Objects of other libraries as tables and their Plan: frames, matrices, tuples, NetworkX, PyTorch Geometric."""
 
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from scipy.sparse import coo_array
 
 from neupath.errors import GraphError, SourceError, first_line, listed
@@ -198,21 +197,20 @@ def from_triples(
     if len(table.columns) < 3:
         raise GraphError(f"a table of triples needs three columns, but this one has only {listed(table.columns)}")
     named = find_ends(table)
-    columns = None if named is not None and named.relation is not None else table.columns[:3]
-    settings = replace(config or Config(), triples=TriplesConfig(columns=columns, type=node_type))
-    plan = _recognise({"": table}, settings, duplicates, table.title)
-    if types is None or plan.shared is None:
-        return read_tables(plan)
-    (edges,) = plan.edges
-    rows = edges.selection.read().columns
-    ids = pc.unique(pa.concat_tables([pa.table({"id": rows[end]}) for end in ("source", "target")])["id"])
-    ids = ids.filter(pc.fill_null(pc.not_equal(ids, ""), False))  # an edge without an end is refused
-    kinds = [types.get(entity, node_type or "entity") for entity in ids.to_pylist()]
-    typed = ArrowTable(pa.table({"id": ids, "type": pa.array(kinds, pa.string())}), "types", "the types")
-    nodes = NodePlan("", Selection(typed, {"id": "id", "type": "type"}))
-    plain = {role: column for role, column in edges.selection.columns.items() if "_" not in role}
-    edges = replace(edges, selection=replace(edges.selection, columns=plain))
-    return read_tables(replace(plan, nodes=[nodes], edges=[edges], shared=replace(plan.shared, prefixed=False)))
+    described = TriplesConfig(type=node_type)
+    if named is None or named.relation is None:
+        described = replace(described, columns=table.columns[:3])
+    if types is not None:
+        ends = (table.columns[0], table.columns[2]) if described.columns or named is None else named.ids
+        content = table.read(table.columns, {})
+        for column, end in zip(("<head type>", "<tail type>"), ends, strict=True):
+            entities = content[end].cast(pa.string()).combine_chunks().dictionary_encode()
+            kinds = [types.get(entity, node_type or "entity") for entity in entities.dictionary.to_pylist()]
+            content = content.append_column(column, pa.array(kinds, pa.string()).take(entities.indices))
+        table = ArrowTable(content, table.name, table.title)
+        described = replace(described, type=None, head_type="<head type>", tail_type="<tail type>")
+    settings = replace(config or Config(), triples=described)
+    return read_tables(_recognise({"": table}, settings, duplicates, table.title))
 
 
 def from_tuples(tuples: Sequence[Any], *, config: Config | None = None, duplicates: Duplicates | None = None) -> HIN:
@@ -421,10 +419,11 @@ def networkx_plan(
     carriers = [data for _, _, data in graph.edges(data=True)]
     name_key = relation or _find_key("relation", () if is_ours else others, carriers)
     by_key = relation is None and name_key == "relation" and not is_ours and _keys_are_relations(graph)
+    read_from, unless = "were read from the attribute", "ignores it"
     if node_type is None and type_key != "type":
-        parts.notes.append(f"types {_READ_FROM} {type_key!r}; from_networkx(graph, node_type='type') ignores it")
+        parts.notes.append(f"types {read_from} {type_key!r}; from_networkx(graph, node_type='type') {unless}")
     if relation is None and name_key != "relation":
-        parts.notes.append(f"relations {_READ_FROM} {name_key!r}; from_networkx(graph, relation='relation') ignores it")
+        parts.notes.append(f"relations {read_from} {name_key!r}; from_networkx(graph, relation='relation') {unless}")
     kinds = {node: str(data.get(type_key, "node")) for node, data in graph.nodes(data=True)}
     if type_key == "labels":  # Neo4j writes labels with a colon in front
         kinds = {node: kind.removeprefix(":") for node, kind in kinds.items()}
@@ -438,17 +437,19 @@ def networkx_plan(
         ids |= _add_networkx_nodes(parts, kind, {node: graph.nodes[node] for node in nodes}, type_key, name_keys)
     order = {kind: place for place, kind in enumerate(members)}
     links: dict[Relation, list[tuple[Hashable, Hashable, Mapping[str, Any]]]] = {}
-    for one_end, other_end, name, data in _named_edges(graph, name_key, by_key):
-        swap = not graph.is_directed() and order[kinds[one_end]] > order[kinds[other_end]]
-        start, end = (other_end, one_end) if swap else (one_end, other_end)
+    edges: Any = graph.edges  # with keys only where it is a multigraph
+    for start, end, *key, data in edges(keys=True, data=True) if by_key else edges(data=True):
+        name = key[0] if by_key else str(data.get(name_key, "edge"))
+        if not graph.is_directed() and order[kinds[start]] > order[kinds[end]]:
+            start, end = end, start  # noqa: PLW2901
         directed = (graph.is_directed() and bool(data.get("directed", True))) or kinds[start] != kinds[end]
         links.setdefault(Relation(kinds[start], name, kinds[end], directed), []).append((start, end, data))
     left_out = {name_key, "weight", "directed"} | (set() if is_ours else {"id"})
-    for key, entries in links.items():
+    for link, entries in links.items():
         starts, ends, values = zip(*entries, strict=True)
         columns = {"source": pa.array([ids[node] for node in starts]), "target": pa.array([ids[node] for node in ends])}
         columns["weight"] = pa.array([_as_weight(data.get("weight", 1.0), start, end) for start, end, data in entries])
-        parts.add_edges(key, columns, _attributes(values, left_out), key.name)
+        parts.add_edges(link, columns, _attributes(values, left_out), link.name)
     if by_key:
         parts.notes.append(
             "relations were read from the keys of edges; from_networkx(graph, relation='relation') ignores them"
@@ -484,14 +485,6 @@ def _attributes(carriers: Collection[Mapping[str, Any]], left_out: Collection[st
     return {str(key): _values([data.get(key) for data in carriers]) for key in keys}
 
 
-def _named_edges(graph: Any, name_key: str, by_key: bool) -> Iterator[tuple[Any, Any, str, Any]]:
-    """Yield each edge with its relation."""
-    if by_key:
-        yield from ((start, end, key, data) for start, end, key, data in graph.edges(keys=True, data=True))
-    else:
-        yield from ((start, end, str(d.get(name_key, "edge")), d) for start, end, d in graph.edges(data=True))
-
-
 def _keys_are_relations(graph: Any) -> bool:
     """Whether the keys of a multigraph's edges are relations: texts, few of them, and no counted ids such as e17."""
     if not graph.is_multigraph():
@@ -525,9 +518,6 @@ _WEAK_TYPE_KEYS = ("label", "bipartite")
 _MOST_VALUES, _FEW_VALUES, _NODES_PER_VALUE = 64, 8, 10
 """Types have few distinct values: at most 64, and at most 8 or one per ten nodes or edges."""
 Carriers = Collection[Mapping[str, Any]]
-
-
-_READ_FROM = "were read from the attribute"
 
 
 def _find_key(usual: str, others: Sequence[str], carriers: Carriers) -> str:
@@ -585,17 +575,13 @@ def from_pyg(data: "HeteroData", *, duplicates: Duplicates = "count") -> HIN:
         What parallel edges mean, as in `load`.
 
     """
-    return read_tables(_pyg_plan(data, duplicates))
-
-
-def _pyg_plan(data: "HeteroData", duplicates: Duplicates) -> Plan:
     parts = _Parts()
     kinds = dict.fromkeys([*data.node_types, *(end for kind in data.edge_types for end in (kind[0], kind[2]))])
     ids = {kind: _add_pyg_nodes(parts, data, kind) for kind in kinds}
     edges = {kind: _pyg_edges(kind, data[kind]) for kind in data.edge_types}
-    for kind in data.edge_types:
+    for kind, edge in list(edges.items()):
         forward = edges.get((kind[2], kind[1].removeprefix("rev_"), kind[0]))
-        if kind[1].startswith("rev_") and forward is not None and repeats_backwards(edges[kind], forward):
+        if kind[1].startswith("rev_") and forward is not None and repeats_backwards(edge, forward):
             parts.notes.append(f"relation {kind} was left out: it repeats {forward.relation} backwards")
             del edges[kind]
     for kind, edge in edges.items():
@@ -607,65 +593,54 @@ def _pyg_plan(data: "HeteroData", duplicates: Duplicates) -> Plan:
             columns[end] = own.take(pa.array(rows))
         values = dict(zip(edge.attributes.column_names, edge.attributes.columns, strict=True))
         parts.add_edges(edge.relation, columns, values, kind[1])
-    return parts.plan(duplicates)
+    return read_tables(parts.plan(duplicates))
 
 
 def _add_pyg_nodes(parts: _Parts, data: "HeteroData", kind: str) -> pa.Array:
     """Add the nodes of a type, with the ids and names that `to_pyg` adds, if they are there; return their ids."""
-    count = _pyg_count(data, kind)
+    count = data[kind].num_nodes if kind in data.node_types else None
+    if count is None:
+        raise GraphError(f"the HeteroData does not say how many nodes {kind!r} has; set data[{kind!r}].num_nodes")
     columns = {"id": pa.array(np.arange(count))}
     for role, key in (("id", "ids"), ("name", "names")):
-        labels = data[kind].get(key) if kind in data.node_types else None
+        labels = data[kind].get(key)
         if isinstance(labels, np.ndarray) and len(labels) == count:
             columns[role] = pa.array(labels, pa.int64() if labels.dtype.kind == "i" else pa.string())
     parts.add_nodes(kind, columns, {})
     return columns["id"]
 
 
-def _pyg_count(data: "HeteroData", kind: str) -> int:
-    count = data[kind].num_nodes if kind in data.node_types else None
-    if count is None:
-        raise GraphError(f"the HeteroData does not say how many nodes {kind!r} has; set data[{kind!r}].num_nodes")
-    return int(count)
-
-
 def _pyg_edges(kind: tuple[str, str, str], store: Any) -> Edges:
+    """Return a relation of a HeteroData: tensors, arrays and lists with a value per edge are its attributes."""
     if "edge_index" not in store:
         raise GraphError(f"relation {kind} of the HeteroData has no edge_index; set data[{kind}].edge_index")
     sources, targets = store.edge_index.cpu().numpy().astype(np.int64)
-    tensor = store.get("edge_weight", store.get("edge_attr"))
-    one_each = tensor is not None and tensor.numel() == len(sources)
-    weights = tensor.detach().reshape(-1).cpu().double().numpy() if one_each else None
-    values = _pyg_values(store, None if weights is None else tensor, len(sources))
-    return Edges(Relation(*kind), sources, targets, weights, values)
-
-
-def _pyg_values(store: Any, weight: Any, count: int) -> pa.Table:
-    """Return what a relation of a HeteroData has for each edge, other than its weight: tensors, arrays and lists."""
+    weight = store.get("edge_weight", store.get("edge_attr"))
+    if weight is not None and weight.numel() != len(sources):
+        weight = None
     columns: dict[str, Any] = {}
     for key in store.keys():  # noqa: SIM118  a store yields its values, not its keys
         value = store[key]
         if key == "edge_index" or value is weight or not hasattr(value, "__len__") or isinstance(value, str):
             continue
         array = value.detach().cpu().numpy() if hasattr(value, "detach") else value
-        if len(array) != count or getattr(array, "ndim", 1) > 2:
+        if len(array) != len(sources) or getattr(array, "ndim", 1) > 2:
             continue
         if getattr(array, "ndim", 1) == 2:
             columns |= {f"{key}_{number}": pa.array(array[:, number]) for number in range(array.shape[1])}
         else:
             plain = isinstance(array, np.ndarray) and array.dtype.kind in "biufM"
             columns[key] = pa.array(array) if plain else _values(list(array))
-    return pa.table(columns)
+    weights = None if weight is None else weight.detach().reshape(-1).cpu().double().numpy()
+    return Edges(Relation(*kind), sources, targets, weights, pa.table(columns))
 
 
 def repeats_backwards(edge: Edges, forward: Edges) -> bool:
     """Whether the edges of one relation are those of another, reversed."""
-    if len(edge.sources) != len(forward.sources):
-        return False
-    here, there = np.lexsort((edge.sources, edge.targets)), np.lexsort((forward.targets, forward.sources))
-    return bool(
-        np.array_equal(edge.targets[here], forward.sources[there])
-        and np.array_equal(edge.sources[here], forward.targets[there])
-        and (edge.weights is None) == (forward.weights is None)
-        and (edge.weights is None or np.array_equal(edge.weights[here], forward.weights[there]))  # type: ignore[index]
-    )
+
+    def in_order(*columns: Any) -> Any:
+        filled = [column for column in columns if column is not None]
+        return np.stack(filled)[:, np.lexsort(filled)]
+
+    ours = in_order(edge.sources, edge.targets, edge.weights)
+    return np.array_equal(ours, in_order(forward.targets, forward.sources, forward.weights))
