@@ -68,33 +68,27 @@ def test_bad_files(tmp_path: Path) -> None:
         npth.load(save(tmp_path / "text.mat", PvsA=np.eye(2), PvsC="hello", AvsF=np.eye(2)))
     with pytest.raises(NeuPathError, match="edge number 1: weight -1.0 is not allowed"):
         npth.load(save(tmp_path / "negative.mat", user_item=-np.eye(2)))
-    (tmp_path / "junk.mat").write_text("not a mat file")
-    with pytest.raises(NeuPathError, match="junk.mat is not a readable .mat file"):
-        npth.load(tmp_path / "junk.mat")
-    (tmp_path / "empty.mat").write_bytes(b"")
-    with pytest.raises(NeuPathError, match="empty.mat is not a readable .mat file"):
-        npth.load(tmp_path / "empty.mat")
+    for name, content in (("junk", b"not a mat file"), ("empty", b"")):
+        (tmp_path / f"{name}.mat").write_bytes(content)
+        with pytest.raises(NeuPathError, match=f"{name}.mat is not a readable .mat file"):
+            npth.load(tmp_path / f"{name}.mat")
     header = b"MATLAB 7.3 MAT-file".ljust(124, b" ") + bytes([0, 2]) + b"IM"
     (tmp_path / "hdf5.mat").write_bytes(header + bytes(400))
     with pytest.raises(NeuPathError, match=r"hdf5.mat is a MATLAB 7.3 \(HDF5\) file; save it in MATLAB with -v7"):
         npth.load(tmp_path / "hdf5.mat")
-    with pytest.raises(NeuPathError, match="no such file or folder"):
-        npth.load(tmp_path / "missing.mat")
+
+
+LIMIT = "takes more than 2.0 GiB of memory or 120 seconds to read, .*; free some, or convert the file to tables"
 
 
 @pytest.mark.parametrize(
     ("end", "message"),
     [
-        (
-            "os.kill(os.getpid(), 9)",
-            r"could not be read: the system killed the reader, .* \(it may take 2.0 GiB\)",
-        ),
-        ("bytearray(1 << 60)", "takes more than 2.0 GiB of memory to read; convert it to tables"),
-        ("print('std::bad_alloc', file=sys.stderr, flush=True); os.abort()", "takes more than 2.0 GiB of memory"),
-        ("os.kill(os.getpid(), 24)", "takes more than 120 seconds to read; convert it to tables"),
-        ("os.kill(os.getpid(), 11)", r"is not a readable .mat file: its reader crashed \(SIGSEGV\), so .* damaged"),
+        ("os.kill(os.getpid(), 9)", LIMIT), ("bytearray(1 << 60)", LIMIT), ("os.kill(os.getpid(), 24)", LIMIT),
+        ("print('std::bad_alloc', file=sys.stderr, flush=True); os.abort()", LIMIT),
+        ("os.kill(os.getpid(), 11)", "is not a readable .mat file: its reader crashed, so the file is damaged"),
     ],
-)
+)  # fmt: skip
 def test_a_reader_without_memory_or_time_does_not_call_the_file_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, message: str
 ) -> None:

@@ -1,10 +1,10 @@
 """Read DBLP's XML: papers with their authors, editors, venues, and the papers that they cite or appear in."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from html.entities import name2codepoint
+from itertools import chain
 from pathlib import Path
 from xml.parsers import expat
 
@@ -17,7 +17,7 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, listed
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes, Rows
+from neupath.graph.nodes import Nodes
 from neupath.io.formats.rdf_statements import root_element
 from neupath.io.plan import ReadOptions
 from neupath.io.text_files import file_errors, open_raw
@@ -25,8 +25,11 @@ from neupath.io.text_files import file_errors, open_raw
 PAPERS = (
     "article", "inproceedings", "incollection", "proceedings", "book", "phdthesis", "mastersthesis", "data",
 )  # fmt: skip
-_PEOPLE, _VENUES, _PAPER_KEYS = ("author", "editor"), ("journal", "booktitle"), ("crossref", "cite")
-_BLOCK, _BATCH, _DEEPEST = 1 << 20, 1 << 16, 50
+_VENUES = ("journal", "booktitle")
+_RELATIONS = {"author": "author", "editor": "author", "venue": "venue", "crossref": "paper", "cite": "paper"}
+"""What a paper names -> the type of that."""
+_COLUMNS = ("key", "title", "kind", "year")
+_BLOCK, _BATCH, _DEEPEST = 1 << 20, 1 << 14, 50
 
 
 def is_dblp(path: Path) -> bool:
@@ -49,66 +52,73 @@ def read_dblp(path: Path, options: ReadOptions, progress: Progress = no_progress
 
 # ---- Papers --------------------------------------------------------------------------------------
 class _Papers:
-    """Papers as they are collected: texts go to Arrow memory a batch at a time."""
+    """Papers as they are collected, and what each names: columns go to Arrow memory a batch at a time."""
 
     def __init__(self) -> None:
-        self.own = _Column()
-        self.columns: dict[str, _Column] = {name: _Column() for name in (*_PEOPLE, "venue", *_PAPER_KEYS)}
-        self.titles, self.kinds, self.years = _Column(), _Column(), _Column()
         self.left_out: Counter[str] = Counter()
-        self.count = 0
+        self._count = 0
+        self._texts: dict[str, list[str | None]] = {name: [] for name in (*_COLUMNS, *_RELATIONS)}
+        self._rows: dict[str, list[int]] = {name: [] for name in _RELATIONS}
+        """The papers that name the texts of a relation."""
+        self._batches: list[tuple[dict[str, pa.Array], dict[str, pa.Array]]] = []
 
     def add(self, kind: str, key: str, fields: list[tuple[str, str]]) -> None:
         """Add one record: its element, its key, and its fields."""
         if kind not in PAPERS:
             self.left_out[f"<{kind}>"] += 1
             return
-        row, self.count = self.count, self.count + 1
-        self.own.add(key)
-        self.kinds.add(kind)
-        values: dict[str, str] = {}
+        values = {"key": key, "kind": kind}
         for name, text in fields:
-            column = "venue" if name in _VENUES else name
-            if column in self.columns:
-                if text != "...":  # a citation of something that is not in DBLP
-                    self.columns[column].add(text, row)
-            elif name in ("title", "year"):
+            relation = "venue" if name in _VENUES else name
+            if name in ("title", "year"):
                 values.setdefault(name, text)
-            else:
+            elif relation not in _RELATIONS:
                 self.left_out[name] += 1
-        self.titles.add(values.get("title"))
-        self.years.add(values.get("year"))
+            elif text != "...":  # a citation of something that is not in DBLP
+                self._texts[relation].append(text)
+                self._rows[relation].append(self._count)
+        for name in _COLUMNS:
+            self._texts[name].append(values.get(name))
+        self._count += 1
+        if self._count % _BATCH == 0:
+            self._flush()
+
+    def _flush(self) -> None:
+        texts = {name: pa.array(values, pa.large_string()) for name, values in self._texts.items()}
+        self._batches.append((texts, {name: pa.array(rows, pa.int64()) for name, rows in self._rows.items()}))
+        self._texts = {name: [] for name in self._texts}
+        self._rows = {name: [] for name in self._rows}
 
     def build(self, path: Path, options: ReadOptions) -> HIN:
-        if not self.count:
+        if not self._count:
             raise SourceError(f"{path} has no papers ({', '.join(PAPERS)})")
-        keys = self.own.texts()
-        papers = Nodes(
-            "paper", pc.cast(keys, pa.string()), pc.cast(self.titles.texts(), pa.string()), self._attributes()
-        )
-        people, person_codes = _numbered([self.columns[name] for name in _PEOPLE])
-        venues, venue_codes = _numbered([self.columns["venue"]])
-        nodes = [papers, Nodes("author", people, distinct=True), Nodes("venue", venues, distinct=True)]
-        edges = [
-            Edges(Relation("paper", name, "author"), self.columns[name].owners(), codes)
-            for name, codes in zip(_PEOPLE, person_codes, strict=True)
-        ]
-        edges.append(Edges(Relation("paper", "venue", "venue"), self.columns["venue"].owners(), venue_codes[0]))
-        notes = list(options.notes)
-        for name in _PAPER_KEYS:
-            targets = pc.index_in(self.columns[name].texts(), value_set=keys)
-            known = pc.is_valid(targets).to_numpy(zero_copy_only=False)
-            rows = targets.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
-            edges.append(Edges(Relation("paper", name, "paper"), self.columns[name].owners()[known], rows))
-            if not known.all():
-                missing = int(np.sum(~known))
+        self._flush()
+        columns = {name: pa.chunked_array([texts[name] for texts, _ in self._batches]) for name in self._texts}
+        texts = [pc.cast(columns[name], pa.string()).combine_chunks() for name in _COLUMNS]
+        keys, titles, kinds, years = texts
+        with suppress(pa.ArrowInvalid):
+            years = pc.cast(years, pa.int64())
+        nodes = [Nodes("paper", keys, titles, pa.table({"kind": kinds, "year": years}))]
+        ids = {"paper": columns["key"].combine_chunks()}
+        for node_type in ("author", "venue"):
+            chunks = [columns[name].chunks for name, end in _RELATIONS.items() if end == node_type]
+            ids[node_type] = pc.unique(pa.chunked_array(chain(*chunks), pa.large_string()))
+            nodes.append(Nodes(node_type, pc.cast(ids[node_type], pa.string()), distinct=True))
+        edges, notes = [], list(options.notes)
+        for name, node_type in _RELATIONS.items():
+            targets = pc.index_in(columns[name], value_set=ids[node_type])
+            known = pc.is_valid(targets)
+            papers = pa.chunked_array([own[name] for _, own in self._batches])
+            rows, ends = (each.filter(known).to_numpy().astype(np.int64) for each in (papers, targets))
+            if len(rows):
+                edges.append(Edges(Relation("paper", name, node_type), rows, ends))
+            if missing := len(targets) - len(rows):
                 values = f"{missing:,} values of {name} were" if missing > 1 else f"1 value of {name} was"
                 notes.append(f"{values} left out: no paper of the file has that key")
         if self.left_out:
             notes.append(f"left out: {listed(sorted(self.left_out), 8)}")
-        kept = [edge for edge in edges if len(edge.sources)]
-        options.check_names([edge.relation.name for edge in kept])
-        taken = [edge for edge in kept if not options.take or edge.relation.name in options.take]
+        options.check_names([edge.relation.name for edge in edges])
+        taken = [edge for edge in edges if not options.take or edge.relation.name in options.take]
         used = {"paper", *(edge.relation.target for edge in taken)}
         return HIN.build(
             [each for each in nodes if each.node_type in used],
@@ -117,51 +127,6 @@ class _Papers:
             abbreviations=options.abbreviations,
             notes=notes,
         )
-
-    def _attributes(self) -> pa.Table:
-        years = pc.cast(self.years.texts(), pa.string())
-        with suppress(pa.ArrowInvalid):
-            years = pc.cast(years, pa.int64())
-        return pa.table({"kind": pc.cast(self.kinds.texts(), pa.string()), "year": years})
-
-
-@dataclass
-class _Column:
-    """Texts, and perhaps the rows of the papers that they belong to."""
-
-    _texts: list[str | None] = field(default_factory=list)
-    _owners: list[int] = field(default_factory=list)
-    _batches: list[pa.Array] = field(default_factory=list)
-    _owner_batches: list[Rows] = field(default_factory=list)
-
-    def add(self, text: str | None, owner: int | None = None) -> None:
-        self._texts.append(text)
-        if owner is not None:
-            self._owners.append(owner)
-        if len(self._texts) >= _BATCH:
-            self._flush()
-
-    def texts(self) -> pa.Array:
-        self._flush()
-        return pa.concat_arrays([pa.array([], pa.large_string()), *self._batches])
-
-    def owners(self) -> Rows:
-        self._flush()
-        return np.concatenate([np.empty(0, dtype=np.int64), *self._owner_batches])
-
-    def _flush(self) -> None:
-        if self._texts:
-            self._batches.append(pa.array(self._texts, pa.large_string()))
-            self._owner_batches.append(np.array(self._owners, dtype=np.int64))
-            self._texts, self._owners = [], []
-
-
-def _numbered(columns: Sequence[_Column]) -> tuple[pa.Array, list[Rows]]:
-    """Return the distinct texts of some columns, and for each column the row of each of its texts."""
-    texts = pa.concat_arrays([column.texts() for column in columns]).dictionary_encode()
-    codes = texts.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    ends = np.cumsum([len(column.owners()) for column in columns])[:-1]
-    return pc.cast(texts.dictionary, pa.string()), np.split(codes, ends)
 
 
 # ---- XML -----------------------------------------------------------------------------------------
