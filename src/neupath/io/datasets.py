@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from neupath._runtime.files import whole_folder
 from neupath._runtime.lazy_module import LazyModule
@@ -25,7 +24,7 @@ from neupath._runtime.progress import Progress, no_progress, track
 from neupath.errors import NeuPathError, SourceError, WriteError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes
+from neupath.graph.nodes import Nodes, Rows
 
 pc = LazyModule("pyarrow.compute")
 
@@ -77,15 +76,12 @@ _FORMAT = 1
 """Increased when the reader of the sources changes, so that older caches are not used."""
 
 
-@dataclass
-class _Facts:
-    """The facts in the sources: one list of pairs of ids per relation."""
-
-    defines: list[tuple[str, str]] = field(default_factory=list)
-    imports: list[tuple[str, str]] = field(default_factory=list)
-    methods: list[tuple[str, str]] = field(default_factory=list)
-    bases: list[tuple[str, str]] = field(default_factory=list)
-    modules: list[str] = field(default_factory=list)
+Links = dict[str, list[tuple[str, str]]]
+"""The name of a relation -> the ids of the two ends of each edge; an edge may be there several times."""
+_STDLIB = (
+    Relation("module", "defines", "class"), Relation("module", "imports", "import"), Relation("class", "has", "method"),
+    Relation("class", "extends", "base"),
+)  # fmt: skip
 
 
 def stdlib(progress: Progress = no_progress) -> HIN:
@@ -115,7 +111,8 @@ def build_stdlib(root: Path, progress: Progress = no_progress) -> HIN:
     files = sorted(path for path in root.rglob("*.py") if not _NOT_LIBRARY.intersection(path.relative_to(root).parts))
     if not files:
         raise SourceError(f"no Python sources in {root}: this Python comes without its standard library's source files")
-    facts = _Facts()
+    modules: dict[str, None] = {}
+    links: Links = {relation.name: [] for relation in _STDLIB}
     for path in track(files, "reading the standard library", progress):
         try:
             tree = ast.parse(path.read_bytes())
@@ -123,44 +120,40 @@ def build_stdlib(root: Path, progress: Progress = no_progress) -> HIN:
             continue  # a few files are broken on purpose, to test parsers
         parts = path.relative_to(root).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        facts.modules.append(module)
-        _SourceReader(module, path.name == "__init__.py", tree, facts).read()
-    return _to_graph(facts)
+        modules[module] = None
+        _SourceReader(module, path.name == "__init__.py", links).read(tree)
+    return _to_graph(modules, links)
 
 
 class _SourceReader:
-    """Collects the facts of one module."""
+    """Collects what one module defines and imports."""
 
-    def __init__(self, module: str, is_package: bool, tree: ast.Module, facts: _Facts) -> None:
-        self.module = module
-        self.is_package = is_package
-        self.tree = tree
-        self.facts = facts
+    def __init__(self, module: str, is_package: bool, links: Links) -> None:
+        self.module, self.is_package, self.links = module, is_package, links
         self.meaning: dict[str, str] = {}  # a name in this module -> the class or import it means
 
-    def read(self) -> None:
-        statements: deque[ast.AST] = deque([self.tree])
+    def read(self, tree: ast.Module) -> None:
+        statements: deque[ast.AST] = deque([tree])
         while statements:
             node = statements.popleft()
             statements.extend(_inner_statements(node))
-            for name, origin in self._imported(node):
-                self.meaning[name] = origin
-        classes = list(self._classes(self.tree, self.module))
-        self.meaning.update({name.removeprefix(self.module + "."): name for name, _ in classes})
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    self.links["imports"].append((self.module, alias.name))
+                    first = alias.name.split(".")[0]
+                    self.meaning |= {alias.asname: alias.name} if alias.asname else {first: first}
+            elif isinstance(node, ast.ImportFrom):
+                origin = self._absolute(node)
+                self.links["imports"].append((self.module, origin))
+                self.meaning |= {alias.asname or alias.name: f"{origin}.{alias.name}" for alias in node.names}
+        classes = list(self._classes(tree, self.module))
+        self.meaning |= {name.removeprefix(self.module + "."): name for name, _ in classes}
         for name, node in classes:
-            self._read_class(name, node)
-
-    def _imported(self, node: ast.AST) -> Iterator[tuple[str, str]]:
-        """Yield (name here, what it means) and record the imported module."""
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                self.facts.imports.append((self.module, alias.name))
-                yield (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
-        elif isinstance(node, ast.ImportFrom):
-            origin = self._absolute(node)
-            self.facts.imports.append((self.module, origin))
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{origin}.{alias.name}"
+            self.links["defines"].append((self.module, name))
+            methods = [item for item in node.body if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef)]
+            self.links["has"] += [(name, item.name) for item in methods]
+            bases = filter(None, map(_dotted, node.bases))
+            self.links["extends"] += [(name, self._resolve(dotted)) for dotted in bases]
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -171,21 +164,10 @@ class _SourceReader:
 
     def _classes(self, node: ast.AST, scope: str) -> Iterator[tuple[str, ast.ClassDef]]:
         for child in _inner_statements(node):
+            name = f"{scope}.{child.name}" if isinstance(child, ast.ClassDef) else scope
             if isinstance(child, ast.ClassDef):
-                name = f"{scope}.{child.name}"
                 yield name, child
-                yield from self._classes(child, name)
-            else:
-                yield from self._classes(child, scope)
-
-    def _read_class(self, name: str, node: ast.ClassDef) -> None:
-        self.facts.defines.append((self.module, name))
-        for item in node.body:
-            if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef):
-                self.facts.methods.append((name, item.name))
-        for base in node.bases:
-            if (dotted := _dotted(base)) is not None:
-                self.facts.bases.append((name, self._resolve(dotted)))
+            yield from self._classes(child, name)
 
     def _resolve(self, dotted: str) -> str:
         """Return the class that the name of a base means: of this module, imported, or built in."""
@@ -212,31 +194,21 @@ def _dotted(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _to_graph(facts: _Facts) -> HIN:
-    links = {
-        Relation("module", "defines", "class"): facts.defines,
-        Relation("module", "imports", "import"): facts.imports,
-        Relation("class", "has", "method"): facts.methods,
-        Relation("class", "extends", "base"): facts.bases,
-    }
-    ids: dict[str, dict[str, int]] = {"module": {name: row for row, name in enumerate(facts.modules)}}
-    for relation, pairs in links.items():
-        for end, node_type in ((0, relation.source), (1, relation.target)):
-            known = ids.setdefault(node_type, {})
-            for pair in pairs:
-                known.setdefault(pair[end], len(known))
+def _to_graph(modules: dict[str, None], links: Links) -> HIN:
+    rows: dict[str, dict[str, int]] = {"module": {name: row for row, name in enumerate(modules)}}
     edges = []
-    for relation, pairs in links.items():
-        distinct = dict.fromkeys(pairs)
-        sources = np.array([ids[relation.source][source] for source, _ in distinct], dtype=np.int64)
-        targets = np.array([ids[relation.target][target] for _, target in distinct], dtype=np.int64)
-        edges.append(Edges(relation, sources, targets))
+    for relation in _STDLIB:
+        pairs = list(dict.fromkeys(links[relation.name]))
+        ends = []
+        for end, node_type in enumerate((relation.source, relation.target)):
+            row_of = rows.setdefault(node_type, {})
+            ends.append(np.array([row_of.setdefault(pair[end], len(row_of)) for pair in pairs], dtype=np.int64))
+        edges.append(Edges(relation, ends[0], ends[1]))
     nodes = []
-    for node_type, known in ids.items():
+    for node_type, row_of in rows.items():
         # ArgumentParser finds argparse.ArgumentParser
-        names = [name.rsplit(".", 1)[-1] for name in known] if node_type in ("class", "base") else None
-        texts = None if names is None else pa.array(names, pa.string())
-        nodes.append(Nodes(node_type, pa.array(list(known), pa.string()), texts))
+        names = [name.rsplit(".", 1)[-1] for name in row_of] if node_type in ("class", "base") else None
+        nodes.append(Nodes(node_type, _texts(list(row_of)), None if names is None else _texts(names)))
     return HIN.build(nodes, edges)
 
 
@@ -356,9 +328,9 @@ def fetch(dataset: PublicDataset, folder: Path | None = None, progress: Progress
 
     """
     target = folder or fetched_folder(dataset.name)
-    if target.exists() and folder is not None:
-        raise WriteError(f"{target} exists already; give a new folder to fetch {dataset.name} to")
     if target.exists():
+        if folder is not None:
+            raise WriteError(f"{target} exists already; give a new folder to fetch {dataset.name} to")
         return target
     if not dataset.files:
         raise SourceError(
@@ -419,50 +391,37 @@ def build_imdb(path: Path) -> HIN:
     table = file.read(columns, dict.fromkeys(columns, pa.string()))
     for column in _COMPLETE:
         table = table.filter(pc.not_equal(table[column], ""))
-    movies = Nodes(
-        "movie",
-        pa.array(np.arange(len(table))),
-        _trimmed(table["movie_title"]),
-        pa.table(
-            {
-                "year": _numbers(table["title_year"], pa.int64()),
-                "country": table["country"],
-                "imdb_score": _numbers(table["imdb_score"], pa.float64()),
-            }
-        ),
-    )
-    cast = [_trimmed(table[column]).to_pylist() for column in _ACTORS]
-    people = [name for names in zip(*cast, strict=True) for name in names]
+
+    def trimmed(column: str) -> pa.Array:
+        return pc.utf8_trim_whitespace(table[column]).combine_chunks()
+
+    def numbers(column: str, kind: pa.DataType) -> pa.Array:
+        return pc.cast(pc.if_else(pc.equal(table[column], ""), None, table[column]), kind)
+
+    def split(column: str) -> tuple[list[str], Rows]:
+        lists = [list(dict.fromkeys(filter(None, text.split("|")))) for text in table[column].to_pylist()]
+        return [word for words in lists for word in words], np.repeat(every, list(map(len, lists)))
+
+    every = np.arange(len(table))
+    attributes = {"year": numbers("title_year", pa.int64()), "country": table["country"]}
+    attributes |= {"imdb_score": numbers("imdb_score", pa.float64())}
+    nodes = [Nodes("movie", pa.array(every), trimmed("movie_title"), pa.table(attributes))]
+    cast = zip(*(trimmed(column).to_pylist() for column in _ACTORS), strict=True)
     parts = {
-        "actor": (people, np.repeat(np.arange(len(table)), len(_ACTORS))),
-        "director": (_trimmed(table["director_name"]).to_pylist(), np.arange(len(table))),
-        "genre": _split_words(table["genres"]),
-        "keyword": _split_words(table["plot_keywords"]),
+        "actor": ([name for names in cast for name in names], np.repeat(every, len(_ACTORS))),
+        "director": (trimmed("director_name"), every),
+        "genre": split("genres"),
+        "keyword": split("plot_keywords"),
     }
-    nodes, edges = [movies], []
+    edges = []
     for node_type, (words, rows) in parts.items():
         codes = pa.array(words).dictionary_encode()
         by_number = node_type in ("actor", "director")
         ids = pa.array(np.arange(len(codes.dictionary))) if by_number else codes.dictionary
         nodes.append(Nodes(node_type, ids, codes.dictionary if by_number else None))
         relation = Relation("movie", f"movie_{node_type}", node_type)
-        edges.append(Edges(relation, rows.astype(np.int64), codes.indices.to_numpy().astype(np.int64)))
+        edges.append(Edges(relation, rows, codes.indices.to_numpy().astype(np.int64)))
     return HIN.build(nodes, edges)
-
-
-def _trimmed(column: pa.ChunkedArray) -> pa.Array:
-    return pc.utf8_trim_whitespace(column).combine_chunks()
-
-
-def _numbers(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    return pc.cast(pc.if_else(pc.equal(column, ""), None, column), kind)
-
-
-def _split_words(column: pa.ChunkedArray) -> tuple[list[str], NDArray[np.int64]]:
-    """Split `a|b|c` of each row; return the words, and the row of each."""
-    lists = [list(dict.fromkeys(word for word in text.split("|") if word)) for text in column.to_pylist()]
-    rows = np.repeat(np.arange(len(lists)), [len(words) for words in lists])
-    return [word for words in lists for word in words], rows.astype(np.int64)
 
 
 # ---- The cache folder ----------------------------------------------------------------------------
