@@ -564,6 +564,13 @@ def test_words_that_say_nothing_still_say_nothing(tmp_path: Path) -> None:
     assert hin.nodes["movie"].attributes.column_names == ["data"]
 
 
+def test_a_table_of_any_name_holds_the_nodes_of_its_first_id_if_names_are_called_after_them(tmp_path: Path) -> None:
+    products = "product_id,product_name,aisle_id\n10,Tea,94\n11,Salt,104\n12,Mint,94\n"
+    hin = npth.load(write(tmp_path / "g", data__csv=products, aisles__csv="aisle_id,aisle\n94,tea\n104,spices\n"))
+    assert shape(hin) == {"product -product_aisle-> aisle": 3}
+    assert hin.nodes["product"].name(0) == "Tea"
+
+
 SHOP = {
     "customers__csv": "customer_id,city\n1,Ulm\n2,Bonn\n3,Ulm\n",
     "products__csv": "product_id,title\n7,tea\n8,cup\n9,pen\n",

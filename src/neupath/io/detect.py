@@ -153,13 +153,12 @@ class Sorted:
         self.edges: list[EdgePlan] = []
         self.notes: list[str] = []
         for table in tables:
-            own = types.of_node_table(table)
+            own = types.of_node_table(table) or types.of_described_nodes(table)
             relation = relation_of(table, types) if own is None else None
-            own = own if own is not None or relation is not None else types.of_described_nodes(table)
-            if relation is not None:
-                self.edges.append(relation)
-            elif own is not None:
+            if own is not None:
                 self.nodes.append(_node_plan(table, NodesConfig(table.label, own[1]), own[0]))
+            elif relation is not None:
+                self.edges.append(relation)
             else:
                 self.notes.append(
                     f"{table.label} was left out: neither its name nor its first columns "

@@ -23,6 +23,7 @@ from neupath.io.words import (
     IDS,
     JOINING_WORDS,
     are_alike,
+    describes,
     entity,
     is_id,
     is_identifier,
@@ -136,13 +137,16 @@ class TypeNames:
         return (singulars(words[0])[:2][-1], column) if called_id and len(words) == 1 and is_word(words[0]) else None
 
     def of_described_nodes(self, table: Table) -> tuple[str, str] | None:
-        """Return the type of a table with one id column, first, and a column of names, whatever the table is called."""
-        ids = [column for column in table.columns if is_id(column)]
-        named = any(column.lower() in ("name", "title") for column in table.columns)
-        if not named or ids[:1] != table.columns[:1] or not is_unique(table, ids[0]):
+        """Return the type of a table whose first column is a unique id, and which has names, whatever it is called.
+
+        Beside other ids, the names must be called after the first: product_id, product_name, aisle_id.
+        """
+        first, *others = table.columns
+        word, is_alone = entity(first), not any(map(is_id, others))
+        named = any(describes(column, first) or (is_alone and column.lower() in ("name", "title")) for column in others)
+        if word is None or not is_id(first) or not named or not is_unique(table, first):
             return None
-        word = entity(ids[0])
-        return None if word is None else (self.named(word) or word, ids[0])
+        return self.named(word) or word, first
 
 
 def _own_entity(table: Table) -> tuple[str, str] | None:
