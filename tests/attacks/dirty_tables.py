@@ -2,6 +2,7 @@
 
 A case is a small shop: customers buy products on days at prices. Its tables are written as people's spreadsheets are:
 dates in five formats, decimal commas, currency signs, thousands dots, blanks, mixed case, words for nothing, pivots.
+Every fourth case is read as data frames and databases give tables: each cell is a text, and an empty one is missing.
 The outcomes: `right`; `refused` with one sentence; `noted`, if the graph or an answer differs from what a person means
 and a note names the column, or the id; `silent`, if it differs and nothing says so; `crashed`. Where a note or refusal
 names a line of graph.toml, a case is `settled` if the graph and the answers are right with that line.
@@ -185,9 +186,20 @@ def _text(header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str) 
 SIGNS: Final[dict[str, Callable[[Any, Any], bool]]] = {"<": operator.lt, ">=": operator.ge, "=": operator.eq}
 
 
-def read_rows(case: Case) -> list[dict[str, str]]:
-    """Return the orders as they are written."""
-    return list(csv.DictReader(io.StringIO(case.files["customer_product.csv"]), delimiter=case.dirt.delimiter))
+def read_rows(case: Case, file: str = "customer_product.csv") -> list[dict[str, str]]:
+    """Return the orders, or the rows of another file, as they are written."""
+    return list(csv.DictReader(io.StringIO(case.files[file]), delimiter=case.dirt.delimiter))
+
+
+def load_texts(case: Case) -> HIN:
+    """Load the tables of a case with a text in each cell, as data frames and databases hold them."""
+    source: dict[Any, pa.Table] = {}
+    for file in case.files:
+        rows = [{column: text or None for column, text in row.items()} for row in read_rows(case, file)]
+        schema = pa.schema([(column, pa.string()) for column in rows[0]])
+        name = ("customer", "product") if file == "customer_product.csv" else "product"
+        source[name] = pa.Table.from_pylist(rows, schema)
+    return load(source)
 
 
 @dataclass(frozen=True)
@@ -278,7 +290,9 @@ class Verdict:
 ORDER: Final = ("right", "settled", "noted", "refused", "silent", "crashed")
 
 
-def judge(case: Case, folder: Path, seed: Sequence[int], toml: str = "") -> tuple[Verdict, list[str]]:
+def judge(
+    case: Case, folder: Path, seed: Sequence[int], toml: str = "", *, as_texts: bool = False
+) -> tuple[Verdict, list[str]]:
     """Read a case and ask its questions; return the verdict, and the notes and refusals that came."""
     verdict = Verdict()
     said: list[str] = []
@@ -287,7 +301,7 @@ def judge(case: Case, folder: Path, seed: Sequence[int], toml: str = "") -> tupl
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            hin = load(folder)
+            hin = load_texts(case) if as_texts else load(folder)
     except NeuPathError as error:
         return Verdict("refused", str(error)), [str(error)]
     except Exception as error:
@@ -421,11 +435,12 @@ def attack_dirty_tables(count: int, seed: int = 0, keep: Path | None = None) -> 
 
 
 def try_case(number: int, seed: int, folder: Path) -> tuple[Verdict, Verdict | None]:
-    """Try a case as it is and, if something proposes lines of graph.toml, with them."""
+    """Try a case as it is and, if files are read and something proposes lines of graph.toml, with them."""
     case = make_case(np.random.default_rng([seed, number]))
-    verdict, said = judge(case, folder, [seed, number])
+    as_texts = number % 4 == 3
+    verdict, said = judge(case, folder, [seed, number], as_texts=as_texts)
     toml = proposed(said)
-    if toml is None or verdict.kind in ("silent", "crashed"):
+    if toml is None or as_texts or verdict.kind in ("silent", "crashed"):
         return verdict, None
     return verdict, judge(case, folder, [seed, number], toml)[0]
 
