@@ -11,13 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
 
 import neupath as npth
 from neupath import HIN, NeuPathError, Relation
 from neupath.io.draft import draft_of
-from tests.graphs import hins
-from tests.tables import BAD_FOLDERS, CAST, HOSTILE_TEXTS, MOVIES, shape, write
+from tests.tables import CAST, HOSTILE_TEXTS, MOVIES, shape, write
 
 
 def test_one_file_per_relation_with_node_files(tmp_path: Path) -> None:
@@ -55,66 +53,67 @@ def test_nodes_and_edges(tmp_path: Path) -> None:
     assert shape(npth.load(folder, config=other)) == {"Disease -DaG-> Gene": 1}
 
 
-def test_citations_are_a_relation_of_a_type_to_itself(tmp_path: Path) -> None:
-    papers = "paper_id\tname\n0\tA\n1\tB\n2\tC\n"
-    hin = npth.load(write(tmp_path / "g", paper__tsv=papers, paper_cites__tsv="paper_id\tcited_paper_id\n0\t2\n1\t2\n"))
-    assert shape(hin) == {"paper -cites-> paper": 2}
-    assert npth.PathSim("paper -cites-> paper <-cites- paper").fit(hin).top_k("A").names == ("B",)
+LAYOUTS: dict[str, tuple[dict[str, str | bytes], dict[str, int], dict[str, list[object]]]] = {
+    "a relation's name in the file's": (
+        {"author_writes_paper__csv": "source,target\na,p\n"}, {"author -writes-> paper": 1}, {}
+    ),
+    "user2item": ({"user2item__csv": "user_id,item_id\na,p\n"}, {"user -user2item-> item": 1}, {}),
+    "a list of edges": ({"user_item__txt": "1 2\n1 3\n"}, {"user -user_item-> item": 2}, {}),
+    "a hyphen": ({"user-item__tsv": "src\tdst\na\tb\n"}, {"user -user-item-> item": 1}, {}),
+    "capitals": ({"User_Item__csv": "UserID;ItemID\n1;2\n"}, {"User -User_Item-> Item": 1}, {}),
+    "no headers": (
+        {"paper_author__txt": "7\t1\n8\t1\n", "author__txt": "1\tAnn\n2\tBob\n"},
+        {"paper -paper_author-> author": 2}, {"author": [1, 2]},
+    ),
+    "a plural": (
+        {"companies__csv": "id,name\nc1,Acme\n", "person_company__csv": "person_id,company_id\np1,c1\n"},
+        {"person -person_company-> company": 1}, {"company": ["c1"]},
+    ),
+    "headers whose words are cells too": (
+        {"movies__tsv": "id\tname\tkind\n1\tname\tx\n", "movie_actor__tsv": "movie\tactor\n1\tmovie\n"},
+        {"movie -movie_actor-> actor": 1}, {"movie": [1], "actor": ["movie"]},
+    ),
+    "blank lines above": (
+        {"movie_actor__csv": "\r\n  \nmovie_id,actor_id\r\nm1,a1\r\nm2,a1\r\n"},
+        {"movie -movie_actor-> actor": 2}, {"movie": ["m1", "m2"]},
+    ),
+    "two id columns, whatever the file is called": (
+        {"ratings__csv": "userId,movieId,rating\n1,10,4.0\n", "movies__csv": "movieId,title\n10,Up\n"},
+        {"user -ratings-> movie": 1}, {},
+    ),
+    "files that are no tables": (
+        {"README__txt": "the data the paper", "LICENSE__txt": "", "movie_actor__tsv": CAST},
+        {"movie -movie_actor-> actor": 3}, {},
+    ),
+    "edges alone": ({"edges__csv": "source,relation,target\na,likes,b\n"}, {"entity -likes-> entity": 1}, {}),
+    "Gephi": (
+        {"nodes__csv": "Id,Label\na,Ann\nb,Bob\n", "edges__csv": "Source,Target,Type\na,b,Undirected\n"},
+        {"node -edge- node": 2}, {},
+    ),
+    "a long cell": ({"a_b__csv": f"a_id,b_id\nx,{'y' * 200_000}\n"}, {"a -a_b-> b": 1}, {}),
+    "a byte-order mark and quotes": (
+        {"movie_genre__csv": b'\xef\xbb\xbfmovie_id,genre\r\n"1","War, ""Cold"""\r\n\r\n"2","A\nB"\r\n'},
+        {"movie -movie_genre-> genre": 2}, {"genre": ['War, "Cold"', "A\nB"]},
+    ),
+    "quotes between tabs": (
+        {"movie_genre__tsv": 'movie_id\tgenre\n1\tsays "hi"\n'},
+        {"movie -movie_genre-> genre": 1}, {"genre": ['says "hi"']},
+    ),
+    "ids that are numbers, and some that are not": (
+        {"a_b__csv": "a_id,b_id\n007,12\n8,-3\n"}, {"a -a_b-> b": 2}, {"a": ["007", "8"], "b": [12, -3]}
+    ),
+    "words that are missing values elsewhere": (
+        {"a_b__csv": "a_id,b_id\n1,nan\n2,NULL\n"}, {"a -a_b-> b": 2}, {"b": ["nan", "NULL"]}
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "relation"),
-    [
-        ("author_writes_paper.csv", "source,target\na,p\n", "author -writes-> paper"),
-        ("user2item.csv", "user_id,item_id\na,p\n", "user -user2item-> item"),
-        ("user_item.txt", "1 2\n1 3\n", "user -user_item-> item"),
-        ("user-item.tsv", "src\tdst\na\tb\n", "user -user-item-> item"),
-        ("User_Item.csv", "UserID;ItemID\n1;2\n", "User -User_Item-> Item"),
-    ],
-)
-def test_file_names_that_are_recognised(tmp_path: Path, name: str, text: str, relation: str) -> None:
-    folder = write(tmp_path / "g", **{name.replace(".", "__"): text})
-    assert list(shape(npth.load(folder))) == [relation]
-
-
-def test_tables_without_header_are_read_by_their_names(tmp_path: Path) -> None:
-    files = {
-        "paper_author__txt": "7\t1\n8\t1\n",
-        "paper_conf__txt": "7\t9\n",
-        "author__txt": "1\tAnn\n2\tBob\n",
-        "conf__txt": "9\tKDD\n",
-    }
+@pytest.mark.parametrize("case", list(LAYOUTS))
+def test_layouts_of_folders(tmp_path: Path, case: str) -> None:
+    files, relations, ids = LAYOUTS[case]
     hin = npth.load(write(tmp_path / "g", **files))
-    assert shape(hin) == {"paper -paper_author-> author": 2, "paper -paper_conf-> conf": 1}
-    names = hin.nodes["author"].names
-    assert names is not None
-    assert names.to_pylist() == ["Ann", "Bob"]
-
-
-def test_generic_id_columns_and_plurals(tmp_path: Path) -> None:
-    files = {"companies__csv": "id,name\nc1,Acme\n", "person_company__csv": "person_id,company_id\np1,c1\n"}
-    hin = npth.load(write(tmp_path / "g", **files))
-    assert hin.schema.node_types == ("company", "person")
-
-
-def test_headers_are_recognised_by_their_words(tmp_path: Path) -> None:
-    files = {"movies__tsv": "id\tname\tkind\n1\tname\tx\n", "movie_actor__tsv": "movie\tactor\n1\tmovie\n"}
-    hin = npth.load(write(tmp_path / "g", **files))
-    assert hin.nodes["movie"].ids.to_pylist() == [1]
-    texts = {"author__txt": "a1\tAnn\na2\tBob\n", "paper_author__txt": "p1\ta1\n"}
-    names = npth.load(write(tmp_path / "h", **texts)).nodes["author"].names
-    assert names is not None
-    assert names.to_pylist() == ["Ann", "Bob"]
-
-
-def test_one_file_that_is_clearly_a_relation(tmp_path: Path) -> None:
-    folder = write(tmp_path / "g", movie_actor__csv=CAST.replace("\t", ","))
-    assert shape(npth.load(folder / "movie_actor.csv")) == {"movie -movie_actor-> actor": 3}
-
-
-def test_blank_lines_before_the_header(tmp_path: Path) -> None:
-    hin = npth.load(write(tmp_path / "g", movie_actor__csv="\r\n  \nmovie_id,actor_id\r\nm1,a1\r\nm2,a1\r\n"))
-    assert hin.nodes["movie"].ids.to_pylist() == ["m1", "m2"]
+    assert shape(hin) == relations
+    assert {name: hin.nodes[name].ids.to_pylist() for name in ids} == ids
 
 
 def test_upper_case_suffixes(tmp_path: Path) -> None:
@@ -123,60 +122,6 @@ def test_upper_case_suffixes(tmp_path: Path) -> None:
     hin = npth.load(folder)
     assert sorted(shape(hin)) == ["MOVIE -MOVIE_ACTOR-> ACTOR", "MOVIE -MOVIE_GENRE-> genre"]
     assert hin.nodes["MOVIE"].names is not None
-
-
-def test_two_id_columns_are_a_relation_whatever_the_file_is_called(tmp_path: Path) -> None:
-    ratings = "userId,movieId,rating\n1,10,4.0\n2,10,3.5\n"
-    hin = npth.load(write(tmp_path / "g", ratings__csv=ratings, movies__csv="movieId,title\n10,Up\n"))
-    assert shape(hin) == {"user -ratings-> movie": 2}
-    assert npth.PathSim("user-movie-user").fit(hin).top_k(1).ids == (2,)
-
-
-def test_readme_files_are_not_tables(tmp_path: Path) -> None:
-    files = {"README__txt": "the data the paper", "LICENSE__txt": "", "movie_actor__tsv": CAST}
-    assert shape(npth.load(write(tmp_path / "g", **files))) == {"movie -movie_actor-> actor": 3}
-
-
-def test_an_edges_table_alone_and_nodes_without_types(tmp_path: Path) -> None:
-    edges = "source,relation,target\na,likes,b\n"
-    assert shape(npth.load(write(tmp_path / "g", edges__csv=edges))) == {"entity -likes-> entity": 1}
-    gephi = {"nodes__csv": "Id,Label\na,Ann\nb,Bob\n", "edges__csv": "Source,Target,Type\na,b,Undirected\n"}
-    hin = npth.load(write(tmp_path / "h", **gephi))
-    assert shape(hin) == {"node -edge- node": 2}
-    assert hin.row("node", "Bob") == 1
-
-
-def test_a_very_long_cell(tmp_path: Path) -> None:
-    hin = npth.load(write(tmp_path / "g", a_b__csv=f"a_id,b_id\nx,{'y' * 200_000}\n"))
-    assert hin.num_nodes("b") == 1
-
-
-def test_odd_text_tables(tmp_path: Path) -> None:
-    quoted = b'\xef\xbb\xbfmovie_id,genre\r\n"1","War, ""Cold"""\r\n\r\n"2","A\nB"\r\n'
-    hin = npth.load(write(tmp_path / "g", movie_genre__csv=quoted))
-    assert hin.nodes["genre"].ids.to_pylist() == ['War, "Cold"', "A\nB"]
-    tsv = 'movie_id\tgenre\n1\tsays "hi"\n'
-    assert npth.load(write(tmp_path / "h", movie_genre__tsv=tsv)).nodes["genre"].ids.to_pylist() == ['says "hi"']
-
-
-def test_ids_keep_their_type(tmp_path: Path) -> None:
-    hin = npth.load(write(tmp_path / "g", a_b__csv="a_id,b_id\n007,12\n8,-3\n"))
-    assert hin.nodes["a"].ids.to_pylist() == ["007", "8"]
-    assert hin.nodes["b"].ids.to_pylist() == [12, -3]
-    missing_names = write(tmp_path / "h", a__csv="a_id,name\n1,NA\n2,null\n", a_b__csv="a_id,b_id\n1,nan\n")
-    read = npth.load(missing_names)
-    assert read.nodes["a"].names is not None
-    assert read.nodes["a"].names.to_pylist() == ["NA", "null"]
-    assert read.nodes["b"].ids.to_pylist() == ["nan"]
-
-
-def test_parquet_and_weights(tmp_path: Path) -> None:
-    (tmp_path / "g").mkdir()
-    table = pa.table({"user_id": [1, 2], "item_id": ["x", "y"], "weight": [0.5, 2.0]})
-    pq.write_table(table, tmp_path / "g" / "user_item.parquet")
-    hin = npth.load(tmp_path / "g")
-    assert next(iter(hin.matrices.values())).data.tolist() == [0.5, 2.0]
-    assert hin.nodes["user"].ids.to_pylist() == [1, 2]
 
 
 def test_odd_parquet_columns(tmp_path: Path) -> None:
@@ -219,25 +164,6 @@ def test_graph_toml_names_what_cannot_be_detected(tmp_path: Path) -> None:
     assert hin.matrices[Relation("actor", "acts_in", "movie")].data.tolist() == [10, 20]
     assert hin.nodes["movie"].attributes.column_names == []
     assert str(hin.metapath("AFA")) == "actor-movie-actor"
-
-
-def test_a_list_of_files(tmp_path: Path) -> None:
-    folder = write(tmp_path / "g", movies__tsv=MOVIES, movie_actor__tsv=CAST)
-    hin = npth.load([folder / "movies.tsv", folder / "movie_actor.tsv"])
-    assert shape(hin) == {"movie -movie_actor-> actor": 3}
-
-
-@settings(max_examples=30)
-@given(hin=hins())
-@pytest.mark.slow
-def test_written_folders_load_as_the_same_graph(hin: HIN, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = npth.write_folder(hin, tmp_path_factory.mktemp("out") / "g")
-    reloaded = npth.load(folder)
-    assert reloaded.schema == hin.schema
-    for node_type, nodes in hin.nodes.items():
-        assert reloaded.nodes[node_type].ids.to_pylist() == nodes.ids.to_pylist()
-    for relation, matrix in hin.matrices.items():
-        assert (reloaded.matrices[relation] != matrix).nnz == 0
 
 
 def test_writing_keeps_ids_that_look_like_numbers_and_attributes_that_look_like_names(tmp_path: Path) -> None:
@@ -288,13 +214,6 @@ def test_writing_keeps_names_of_any_characters(tmp_path: Path, text: str) -> Non
     assert again.edge_tables[relations[0]].attributes.to_pydict() == {own: [5, 6]}
     for relation in relations:
         assert (again.matrices[relation] != hin.matrices[relation]).nnz == 0
-
-
-@pytest.mark.parametrize("case", list(BAD_FOLDERS))
-def test_bad_folders(tmp_path: Path, case: str) -> None:
-    files, message = BAD_FOLDERS[case]
-    with pytest.raises(NeuPathError, match=message):
-        npth.load(write(tmp_path / "g", **files))
 
 
 def test_truncated_and_false_gzip(tmp_path: Path) -> None:
@@ -430,19 +349,14 @@ def test_bad_parts(tmp_path: Path, second: dict[str, list], message: str) -> Non
         npth.load(tmp_path / "g")
 
 
-def test_a_named_table_without_parts(tmp_path: Path) -> None:
-    (tmp_path / "cast").mkdir()
-    (tmp_path / "graph.toml").write_text('[[edges]]\nname="x"\nfile="cast"\nsource="a"\ntarget="b"\n')
-    (tmp_path / "a_b.csv").write_text("a_id,b_id\n1,2\n")
-    with pytest.raises(NeuPathError, match="cast is a folder without Parquet files"):
-        npth.load(tmp_path)
-
-
-@pytest.mark.parametrize("name", ["part-99", "a"])
-def test_a_part_that_is_not_parquet(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("part-99", "part-99.parquet is named .parquet but is not"), ("a", "a.parquet is named .parquet but is not")],
+)
+def test_a_part_that_is_not_parquet(tmp_path: Path, name: str, message: str) -> None:
     table = parts(tmp_path / "g" / "movie_actor", {"movie_id": [1, 1], "actor_id": ["a", "b"]})
     (table / f"{name}.parquet").write_text("movie_id,actor_id\n")
-    with pytest.raises(NeuPathError, match=f"{name}.parquet is named .parquet but is not a Parquet file"):
+    with pytest.raises(NeuPathError, match=message):
         npth.load(tmp_path / "g")
 
 
@@ -551,19 +465,6 @@ def spread(folder: Path, names: tuple[str, ...], table: dict[str, list] = RATED)
     return folder
 
 
-def test_a_subfolder_of_parts_is_read_as_the_file_would_be(tmp_path: Path) -> None:
-    (tmp_path / "file").mkdir()
-    pq.write_table(pa.table(RATED), tmp_path / "file" / "ratings.parquet")
-    spread(tmp_path / "parts" / "ratings", SPARK)
-    spread(tmp_path / "hive" / "ratings", ("year=1998/part-0.parquet", "year=1999/part-0.parquet"))
-    expected = shape(npth.load(tmp_path / "file"))
-    assert expected == {"user -ratings-> movie": 3}
-    assert shape(npth.load(tmp_path / "parts")) == expected
-    hive = npth.load(tmp_path / "hive")
-    assert shape(hive) == expected
-    assert any("year" in note for note in hive.notes)
-
-
 @pytest.mark.parametrize(
     "names",
     [
@@ -651,21 +552,6 @@ def test_nodes_whose_ids_are_made_one_are_the_first_of_them(tmp_path: Path) -> N
     assert customers.attributes["age"].to_pylist() == [31, None]
     (edges,) = hin.edge_tables.values()
     assert [str(day) for day in edges.attributes["day"].to_pylist()] == ["2020-01-01", "2020-01-03"]
-
-
-def test_an_error_below_a_row_without_an_id_names_its_own_line(tmp_path: Path) -> None:
-    folder = write(
-        tmp_path / "g",
-        customer_product__csv="customer_id,product_id,weight\nann,NULL,1\nbo,tea,1\nbo,cup,-1\n",
-        graph__toml='missing_ids = ["NULL"]',
-    )
-    with pytest.raises(NeuPathError, match=r"customer_product.csv, line 4: weight '-1' is not allowed"):
-        npth.load(folder)
-
-
-def test_numbers_and_lower_case_ids_give_no_note(tmp_path: Path) -> None:
-    folder = write(tmp_path / "g", customer_product__csv="customer_id,product_id\n1,tea\n2,cup\n")
-    assert npth.load(folder).notes == ()
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

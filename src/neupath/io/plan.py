@@ -1,6 +1,6 @@
 """The plan of a graph: which columns of which tables hold its nodes and edges.
 
-`io.assemble` follows it, into memory or, streamed through a database, into a store; tests/test_readers_contract.py
+`io.assemble` follows it, into memory or in batches into a store; tests/io/test_out_of_core.py
 holds the two to the same graph and the same errors.
 """
 
