@@ -110,6 +110,9 @@ class Case:
             "top_k(id)": (top_k, self.ids),
             "top_k(id).ids": (lambda query: top_k(query).ids, self.ids),
         }
+        if isinstance(self.ids[0], int):
+            ways["top_k(text)"] = top_k, list(map(str, self.ids))
+            ways["top_k(numpy)"] = top_k, list(np.array(self.ids))
         if self.names:
             ways["top_k(name)"] = top_k, self.names
         return ways | {"scipy": (self.by_scipy, self.ids)}
@@ -153,16 +156,15 @@ def measure_calls(case: Case, rounds: int) -> dict[str, Any]:
 
 def show_calls(results: list[dict[str, Any]]) -> str:
     lines = [
-        "| graph, meta-path | kernel, µs | top_k(id) | with its ids | top_k(name) | scipy, µs | id / kernel | "
-        "name / kernel | scipy / id | scipy / name |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| graph, meta-path | kernel, µs | top_k(id) | with its ids | id as text | id of numpy | top_k(name) | "
+        "scipy, µs | id / kernel | name / kernel | scipy / id | scipy / name |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for result in results:
         us = result["us"]
-        kernel, by_id, ids, name, scipy = (
-            us.get(way) for way in ("kernel", "top_k(id)", "top_k(id).ids", "top_k(name)", "scipy")
-        )
-        cells = [kernel, by_id, ids, name, scipy, by_id / kernel, name and name / kernel, scipy / by_id]
+        ways = ("kernel", "top_k(id)", "top_k(id).ids", "top_k(text)", "top_k(numpy)", "top_k(name)", "scipy")
+        kernel, by_id, ids, text, numpy_id, name, scipy = map(us.get, ways)
+        cells = [kernel, by_id, ids, text, numpy_id, name, scipy, by_id / kernel, name and name / kernel, scipy / by_id]
         cells += [name and scipy / name]
         lines.append(f"| {result['graph']}, {result['path']} | " + " | ".join(map(_cell, cells)) + " |")
     return "\n".join(lines)

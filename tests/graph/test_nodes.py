@@ -59,6 +59,15 @@ def _found(nodes: Nodes, query: str | int) -> int | str:
         return str(error)
 
 
+def test_hashed_integer_ids_are_found_in_every_spelling() -> None:
+    nodes = Nodes("paper", pa.array([10, 76, 7]), names=pa.array(["76", "8", None]))
+    nodes.find(10)
+    for spelling in (76, "76", " +76 ", np.int64(76), np.uint8(76), np.str_("76")):
+        assert nodes.look_up(spelling) == nodes.find(spelling) == 1
+    assert nodes.look_up("8") == 1
+    assert [nodes.look_up(query) for query in (True, "9", 2**70, "7.0")] == [None] * 4
+
+
 def test_labels() -> None:
     assert MOVIES.label(0) == "Avatar"
     assert MOVIES.label(3) == "13"

@@ -292,8 +292,8 @@ class Scorer(ABC):
         >>> pathsim.top_k({"Mary": 1, "Jim": -0.01}, k=1).ids
         ('Mike',)
         """
-        if not options and not together and type(query) in (str, int) and type(k) is int:
-            hits = self._top_k_at_once(query, k)  # type: ignore[arg-type]
+        if not options and not together and type(k) is int and isinstance(query, str | int | np.integer):
+            hits = self._top_k_at_once(query, k)
             if hits is not None:
                 return hits
         if together or isinstance(query, Mapping):
@@ -302,8 +302,8 @@ class Scorer(ABC):
             return self.top_k_rows(self._find_rows([query]), k, **options)[0]
         return self.top_k_rows(self._find_rows(list(query)), k, **options)
 
-    def _top_k_at_once(self, query: Id, k: int) -> Hits | None:  # noqa: ARG002
-        """Return the hits of a query, a `str` or an `int`, where all is prepared for it; None where it is not."""
+    def _top_k_at_once(self, query: NodeRef, k: int) -> Hits | None:  # noqa: ARG002
+        """Return the hits of an id or name where all is prepared for it; None where it is not."""
         return None
 
     def _find_rows(self, queries: Sequence[NodeRef]) -> Rows:

@@ -34,6 +34,7 @@ NodeRef = Id | HasId
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
+_INTEGER = re.compile(r"\s*[+-]?[0-9]+\s*")
 _FEW = 8
 _SCANS = 32  # so many look-ups scan all nodes of a large type; then all ids and names are hashed
 _FEW_NODES = 1000  # of so many nodes they are hashed at once
@@ -181,8 +182,10 @@ class Nodes:
     def look_up(self, query: NodeRef) -> int | None:
         """Return the row of an id or unambiguous name if these are hashed already; where it is None, ask `find`."""
         rows: dict[Id, int] | None = self.__dict__.get("_row_of")
-        # a boolean is no id, though it equals one
-        return None if rows is None or type(query) not in (str, int) else rows.get(query)  # type: ignore[arg-type]
+        if rows is None or not isinstance(query, str | int | np.integer) or isinstance(query, bool):
+            return None  # a boolean is no id, though it equals one
+        row = rows.get(query)
+        return rows.get(self.as_id(query)) if row is None else row  # type: ignore[arg-type]
 
     def _hashes_pay(self) -> bool:
         """Count a scan; return whether there have been so many that hashing all ids and names takes less time."""
@@ -193,6 +196,10 @@ class Nodes:
 
     def _find_id(self, key: Id) -> int:
         return self._row_of.get(key, -1) if self._hashes_pay() else int(pc.index(self.ids, key).as_py())
+
+    @cached_property
+    def _ids_are_texts(self) -> bool:
+        return bool(pa.types.is_string(self.ids.type))
 
     @cached_property
     def _id_list(self) -> list[Id]:
@@ -224,9 +231,8 @@ class Nodes:
         if self.names is None:
             return rows
         named: dict[Id, int] = {}
-        are_texts = pa.types.is_string(self.ids.type)
         for row, name in enumerate(self._name_list):
-            if name is not None and (name if are_texts else self.as_id(name)) not in rows:
+            if name is not None and (name if self._ids_are_texts else self.as_id(name)) not in rows:
                 named[name] = -1 if name in named else row
         rows.update((name, row) for name, row in named.items() if row >= 0)
         return rows
@@ -253,13 +259,13 @@ class Nodes:
 
     def as_id(self, query: Id | float) -> Id | None:
         """Return the query as a string or an integer, as the ids are, or None if it cannot be one."""
-        if pa.types.is_string(self.ids.type):
+        if self._ids_are_texts:
             return str(query)
         if (
             isinstance(query, float | np.floating) and query.is_integer()
         ):  # as pandas gives integers of a column with gaps
             query = int(query)
-        if isinstance(query, bool) or (isinstance(query, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", query)):
+        if isinstance(query, bool) or (isinstance(query, str) and not _INTEGER.fullmatch(query)):
             return None
         try:
             value = int(query) if isinstance(query, str) else operator.index(query)  # type: ignore[arg-type]

@@ -40,7 +40,7 @@ from neupath.engine.topk import (
 from neupath.errors import GraphError
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, freeze
 from neupath.graph.metapath import MetaPath, Step
-from neupath.graph.nodes import Id, Mask, Nodes, Rows
+from neupath.graph.nodes import Mask, NodeRef, Nodes, Rows
 
 
 # ---- Legs: the factors of a product --------------------------------------------------------------
@@ -264,7 +264,7 @@ class PathMeasure(Scorer):
     ) -> tuple[Rows, Floats]:
         return top_k_of_set(self.factors_, self.formula, members, weights, left_out, k, candidates)
 
-    def _top_k_at_once(self, query: Id, k: int) -> Hits | None:
+    def _top_k_at_once(self, query: NodeRef, k: int) -> Hits | None:
         prepared = self._prepared
         if (
             prepared is None or prepared.k != k
