@@ -232,8 +232,8 @@ class _Keys:
             if target is not None and fk.referred and {*fk.referred} <= {*target.columns}:
                 ends.append(fk)
             else:
-                reason = f"is no relation: {fk.table} is not read as nodes"
-                self._notes.append(f"{table.name}.{'+'.join(fk.columns)} {reason}")
+                columns = "+".join(fk.columns)
+                self._notes.append(f"{table.name}.{columns} is no relation: {fk.table} is not read as nodes")
         return ends
 
     def make_plan(self, rows: Mapping[str, pa.Table]) -> Plan:
@@ -344,9 +344,10 @@ class _Keys:
         rows, ids = rows.filter(complete), [each.filter(complete) for each in ids]
         for at, end in enumerate(ends):
             key = self._keys.get(end.table, end.referred)
-            if end.referred != key:
-                nodes, given = self._rows[end.table], ids[at]
-                ids[at] = _translate(given, _ids(nodes, end.referred, options), _ids(nodes, key, options))
+            if end.referred != key:  # it refers to other columns of the nodes than their ids
+                nodes, given = self._rows[end.table], ids[at].cast(pa.string())
+                row_of_node = pc.index_in(given, value_set=_ids(nodes, end.referred, options).cast(pa.string()))
+                ids[at] = _ids(nodes, key, options).take(row_of_node)
                 if ids[at].null_count:
                     row = pc.index(ids[at].is_null(), True).as_py()
                     place = DatabaseRows(rows, table.name, self._title, own).place(row)
@@ -490,10 +491,3 @@ def _in_order(rows: pa.Table, key: Sequence[str], options: ReadOptions) -> pa.Ta
         if options.fold_ids:
             rows = rows.take(pa.array(np.sort(np.unique(codes, return_index=True)[1])))
     return rows.take(pc.sort_indices(rows, sort_keys=[(column, "ascending") for column in key]))
-
-
-def _translate(values: pa.Array, referred: pa.Array, ids: pa.Array) -> pa.Array:
-    """Return the ids of the nodes whose other unique columns have these values, or null where there are none."""
-    if values.type != referred.type:
-        values, referred = values.cast(pa.string()), referred.cast(pa.string())
-    return ids.take(pc.index_in(values, value_set=referred))
