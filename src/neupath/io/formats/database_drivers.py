@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, partial
+from io import BytesIO
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
@@ -509,6 +510,7 @@ _POSTGRESQL_SETTINGS = (
     "datestyle = 'ISO'", "client_encoding = 'UTF8'", "extra_float_digits = 1", "timezone = 'UTC'",
     "synchronize_seqscans = off",  # a large table that others read, too, comes in the same order
 )  # fmt: skip
+_COPY_ROWS = 1 << 14
 
 
 def _can_copy(dialect: Any) -> bool:
@@ -549,6 +551,9 @@ def _copy_rows(connection: Any, schema: str, plain: Collection[str], table: Data
     rows = _select(table, f"{'ONLY ' if table.name in plain else ''}{_quoted(schema, table.name)}")
     statement = f"COPY ({rows}) TO STDOUT (FORMAT csv, ENCODING 'UTF8')"
     with connection.connection.dbapi_connection.cursor() as cursor, cursor.copy(statement) as copy:
-        # psycopg gives views of its buffers, and many of these at a time are slow: each is copied at once
-        while block := b"".join(map(bytes, islice(copy, _BATCH_ROWS))):
-            yield pa.csv.read_csv(pa.BufferReader(block), **options)
+        while True:
+            block = BytesIO()
+            block.writelines(islice(copy, _COPY_ROWS))  # psycopg gives views of its buffers: each is copied at once
+            if not block.tell():
+                break
+            yield pa.csv.read_csv(pa.BufferReader(block.getbuffer()), **options)
