@@ -79,7 +79,7 @@ def open_sheets(path: Path, dialect: Dialect) -> list[SheetTable]:
         from python_calamine import CalamineError, SheetVisibleEnum, load_workbook
     except ModuleNotFoundError as error:
         raise MissingExtraError("python-calamine", "neupath[io]") from error
-    damaged = (BadZipFile, CalamineError, ParseError, KeyError, StopIteration, RuntimeError, zlib.error)
+    damaged = (BadZipFile, CalamineError, ParseError, KeyError, RuntimeError, zlib.error)
     refuse_special(path)
     notes, sheets = [], []
     with file_errors(path):
@@ -117,12 +117,17 @@ def _sheet_xml(packed: ZipFile, path: Path) -> dict[str, bytes]:
         raise SourceError(
             f"{path} unpacks to {size >> 20:,} MiB, more than {_MOST_RATIO} times its size; save its sheets as CSV"
         )
-    part = next(part for part, kind in _links(packed, "").values() if kind == "officeDocument")
-    workbook, links, sheets = packed.read(part), _links(packed, part), {}
+    workbook, links = packed.read("xl/workbook.xml"), fromstring(packed.read("xl/_rels/workbook.xml.rels"))  # noqa: S314
+    parts = {
+        link.get("Id", ""): posixpath.join("/xl", link.get("Target", ""))[1:]
+        for link in links
+        if link.get("Type", "").endswith("/worksheet")  # others are charts and macros
+    }
+    sheets = {}
     for each in fromstring(workbook).iter():  # noqa: S314  expat stops entities that grow
         key = next((value for name, value in each.items() if name.endswith("}id")), "")
-        if each.tag.endswith("}sheet") and links[key][1] == "worksheet":  # others are charts and macros
-            sheets[each.attrib["name"]] = packed.read(links[key][0])
+        if each.tag.endswith("}sheet") and key in parts:
+            sheets[each.attrib["name"]] = packed.read(parts[key])
     is_uncomputed = re.search(rb"""\bfullCalcOnLoad=["'](1|true)""", workbook) is not None
     for name, content in sheets.items():
         if missing := (_FORMULA if is_uncomputed else _NO_VALUE).search(content):
@@ -131,19 +136,6 @@ def _sheet_xml(packed: ZipFile, path: Path) -> dict[str, bytes]:
                 f"the workbook in Excel or LibreOffice and save it there"
             )
     return sheets
-
-
-def _links(packed: ZipFile, part: str) -> dict[str, tuple[str, str]]:
-    """Return the parts of a workbook that a part refers to, and the kind of each, by their ids."""
-    folder, _, name = part.rpartition("/")
-    links = fromstring(packed.read(f"{folder}/_rels/{name}.rels".removeprefix("/")))  # noqa: S314
-    return {
-        link.get("Id", ""): (
-            posixpath.join("/", folder, link.get("Target", "")).removeprefix("/"),
-            link.get("Type", "").rpartition("/")[2],
-        )
-        for link in links
-    }
 
 
 class _Sheet:
