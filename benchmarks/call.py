@@ -30,8 +30,9 @@ import numpy as np
 import neupath as npth
 from neupath import HIN
 from neupath.engine import index_kernels, product_kernels
+from neupath.engine.formula import Normalisation, formula_of
 from neupath.engine.index import index_of
-from neupath.engine.products import Factors, Normalisation, formula_of
+from neupath.engine.products import Factors
 from neupath.engine.topk import borrow_scratch
 
 K, QUERIES = 10, 200

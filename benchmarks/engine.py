@@ -30,8 +30,9 @@ from scipy.sparse import csr_array
 
 import neupath as npth
 from neupath import HIN
+from neupath.engine.formula import Normalisation, formula_of
 from neupath.engine.index import index_of
-from neupath.engine.products import Factors, Normalisation, formula_of
+from neupath.engine.products import Factors
 from neupath.engine.topk import borrow_scratch, return_scratch, top_k_of_product
 
 K, BLOCK, MANY, SINGLE = 10, 256, 5000, 40

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from neupath.engine.products import Factors, Formula, Normalisation, formula_of
+from neupath.engine.formula import Formula, Normalisation, formula_of
+from neupath.engine.products import Factors
 from neupath.engine.topk import score_product
 from neupath.graph.hin import freeze
 

@@ -16,8 +16,9 @@ from scipy.sparse import csr_array, random_array
 
 import neupath as npth
 from neupath.engine import gpu
+from neupath.engine.formula import Formula, Normalisation
 from neupath.engine.gpu import Device, Shape, rank_on_gpu, to_device
-from neupath.engine.products import Chain, Factors, Formula, Normalisation, make_factors, symmetric_factors
+from neupath.engine.products import Chain, Factors, make_factors, symmetric_factors
 from neupath.engine.topk import FEW, top_k_of_product
 from neupath.errors import MissingExtraError, QueryError
 from neupath.graph.hin import freeze

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from neupath.engine import topk
+from neupath.engine.formula import Formula, Normalisation, formula_of
 from neupath.engine.index import build_index
-from neupath.engine.products import Factors, Formula, Normalisation, formula_of, make_factors, symmetric_factors
+from neupath.engine.products import Factors, make_factors, symmetric_factors
 from neupath.engine.topk import index_of
 from neupath.graph.hin import freeze
 from tests.conditioned import Case

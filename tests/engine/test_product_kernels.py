@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neupath.engine import topk
-from neupath.engine.products import Formula, Normalisation, symmetric_factors
+from neupath.engine.formula import Formula, Normalisation
+from neupath.engine.products import symmetric_factors
 from tests.engine.matrices import FORMULAS, KINDS, expected, matrix
 
 

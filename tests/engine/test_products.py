@@ -15,8 +15,9 @@ from neupath import HIN, Edges, NeuPathError, Nodes, Relation
 from neupath._runtime import resources
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.engine import products, topk
+from neupath.engine.formula import Normalisation
 from neupath.engine.join import join
-from neupath.engine.products import Chain, Factors, Normalisation
+from neupath.engine.products import Chain, Factors
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import top_k_of_product
 from neupath.graph.hin import Csr, freeze

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, Edges, MetaPath, Nodes, Relation
 from neupath.engine import products, topk
-from neupath.engine.products import Factors, Formula, Normalisation, formula_of, make_factors, symmetric_factors
+from neupath.engine.formula import Formula, Normalisation, formula_of
+from neupath.engine.products import Factors, make_factors, symmetric_factors
 from neupath.engine.topk import (
     HitLists,
     product_kernels,

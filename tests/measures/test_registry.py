@@ -10,7 +10,7 @@ import pytest
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.cli import main
-from neupath.engine.products import Normalisation
+from neupath.engine.formula import Normalisation
 from neupath.learn.registry import choose_measure, make_scorer
 from neupath.live import LiveGraph
 from neupath.measures import MEASURES, Combination, Part, PathMeasure

@@ -11,8 +11,9 @@ from scipy.sparse import csr_array, vstack
 
 from neupath.cluster.strips import StripProduct, Strips, group
 from neupath.cluster.workers import cache_last
+from neupath.engine.formula import Formula
 from neupath.engine.join import JoinJob, JoinSide, checksum_of, hit_table, write_hits
-from neupath.engine.products import Factors, Formula, symmetric_factors
+from neupath.engine.products import Factors, symmetric_factors
 from neupath.engine.topk import (
     HitLists,
     hit_lists,

@@ -14,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.products import Chain, Factors, Formula, Normalisation, Product, formula_of
+from neupath.engine.formula import NONE, Formula, formula_of
+from neupath.engine.products import Chain, Factors, Product
 from neupath.engine.topk import FEW, Ranking, stacked, top_k_of_product
 from neupath.errors import MissingExtraError, QueryError
 from neupath.graph.hin import Csr
@@ -307,7 +308,7 @@ def _rank_block(on_device: GpuFactors, formula: Formula, queries: Rows, skipped:
     rows, skipped_rows = (xp.asarray(array.astype(np.int32)) for array in (queries, skipped))
     last_tile = len(on_device.tile_norms) - 1
     kind, alpha, beta = formula
-    if kind == Normalisation.NONE or beta == 0:  # the higher a norm, the higher scores may be
+    if kind == NONE or beta == 0:  # the higher a norm, the higher scores may be
         first_tiles = xp.full(len(queries), last_tile, dtype=np.int32)
     else:  # by Tversky, scores may be highest at the norm dx·α/β
         tiles = xp.searchsorted(on_device.tile_norms, on_device.left[3][rows] * (alpha / beta))

@@ -15,7 +15,7 @@
 
 typedef long long Place;  // of an entry of a matrix: there may be more than 2³¹
 
-enum Normalisation { NONE = 0, DICE = 1, COSINE = 2, JACCARD = 3, OVERLAP = 4, TVERSKY = 5 };
+enum Normalisation { NONE = 0, COSINE = 2, OVERLAP = 4, TVERSKY = 5 };  // see formula.py
 struct Formula { int kind; double alpha, beta; };  // of Tversky's alone
 enum { WARP = 32, QUAD = 4, STRETCH = WARP * QUAD, SHORT = 8 };
 #define ALL_LANES 0xffffffffu
@@ -31,11 +31,9 @@ __device__ unsigned long long num_postings;
 // ---- Scores and their order ----------------------------------------------------------------------
 __device__ double normalised(Formula formula, double m, double dx, double dy) {
     if (formula.kind == NONE) return m;
-    if (formula.kind == DICE) return 2.0 * m / (dx + dy);
     if (formula.kind != COSINE) {
         double below = dx < dy ? dx : dy;
-        if (formula.kind == JACCARD) below = dx + dy - m;
-        if (formula.kind == TVERSKY) below = (1.0 - formula.alpha - formula.beta) * m + formula.alpha * dx + formula.beta * dy;
+        if (formula.kind == TVERSKY) below = formula.alpha * dx + formula.beta * dy + (1.0 - formula.alpha - formula.beta) * m;
         return below > 0.0 ? m / below : 0.0;
     }
     double product = dx * dy;
@@ -50,7 +48,6 @@ __device__ bool ranks_before(double score, int row, double other_score, int othe
 
 // The sum m below which no target of norm dy or more reaches the score `least`.
 __device__ double least_sum(Formula formula, double least, double dx, double dy) {
-    if (formula.kind == DICE) return least * (dx + dy) * (0.5 - SLACK);
     if (formula.kind == NONE) return least * (1.0 - SLACK);
     if (formula.kind == COSINE) return least * sqrt(dx) * sqrt(dy) * (1.0 - SLACK);
     if (formula.kind == OVERLAP) return least * (dx < dy ? dx : dy) * (1.0 - SLACK);
@@ -68,8 +65,7 @@ __device__ double highest_score(Formula formula, double dx, double low, double h
     double dy = formula.beta > 0.0 ? dx * (formula.alpha / formula.beta) : high;
     dy = dy < low ? low : dy > high ? high : dy;
     const double m = sqrt(dx * dy);
-    if (formula.kind == DICE) return 2.0 * m / (dx + dy);
-    const double below = (1.0 - formula.alpha - formula.beta) * m + formula.alpha * dx + formula.beta * dy;
+    const double below = formula.alpha * dx + formula.beta * dy + (1.0 - formula.alpha - formula.beta) * m;
     return below > 0.0 ? m / below * (1.0 + SLACK) : 1e300;
 }
 

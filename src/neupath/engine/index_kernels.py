@@ -5,8 +5,8 @@ Sums run in the order of the query's row, as in `product_kernels`, so scores are
 
 import numpy as np
 
+from neupath.engine.formula import COSINE, NONE, OVERLAP, TVERSKY
 from neupath.engine.product_kernels import NO_ROWS, compiled, insert, normalised, ranks_below
-from neupath.engine.products import Normalisation
 from neupath.graph.hin import mix64
 
 # ---- Building the index --------------------------------------------------------------------------
@@ -83,8 +83,6 @@ def transpose_rows(indptr, indices, data, rows, width):
 
 
 # ---- Ranking groups ------------------------------------------------------------------------------
-_NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
-_JACCARD, _OVERLAP = int(Normalisation.JACCARD), int(Normalisation.OVERLAP)
 _SLACK = 1e-9  # the share by which bounds are widened against rounding
 _STRIDE = 64
 _TRIES = 32
@@ -133,9 +131,7 @@ def _likely(normalisation, dx, norms, low, high, reach):
     """
     kind, alpha, beta = normalisation
     middle = high
-    if kind in (_DICE, _JACCARD):
-        middle = np.searchsorted(norms, dx)
-    elif kind > _OVERLAP and beta > 0.0:
+    if kind == TVERSKY and beta > 0.0:
         middle = np.searchsorted(norms, dx * (alpha / beta))
     middle = min(max(middle, low), high)
     return max(low, middle - reach), min(high, middle + reach)
@@ -188,10 +184,10 @@ def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
         some, own = sums[label:end], norms[label:end]
         a, b = least_line(normalisation, best[0][held[0] - 1], dx)
         reached = 0
-        if kind == _COSINE:
+        if kind == COSINE:
             for y in range(len(some)):
                 reached += 1 if some[y] >= b * np.sqrt(own[y]) else 0
-        elif kind == _OVERLAP:
+        elif kind == OVERLAP:
             for y in range(len(some)):
                 reached += 1 if some[y] >= b * min(dx, own[y]) else 0
         else:
@@ -216,16 +212,14 @@ def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
 def least_line(normalisation, least, dx):
     """Return a and b so that m ≥ a + b·`_on_line` of dy wherever the score reaches `least`.
 
-    With c = 1 - α - β, Tversky's is m ≥ least·(α·dx + β·dy) / (1 - least·c), and Jaccard's is Tversky's of α = β = 1.
+    With c = 1 - α - β, Tversky's is m ≥ least·(α·dx + β·dy) / (1 - least·c).
     """
     kind, alpha, beta = normalisation
-    if kind == _DICE:
-        return least * dx * (0.5 - _SLACK), least * (0.5 - _SLACK)
-    if kind == _NONE:
+    if kind == NONE:
         return least * (1.0 - _SLACK), 0.0
-    if kind == _COSINE:
+    if kind == COSINE:
         return 0.0, least * np.sqrt(dx) * (1.0 - _SLACK)
-    if kind == _OVERLAP:
+    if kind == OVERLAP:
         return 0.0, least * (1.0 - _SLACK)
     slope = least * (1.0 - _SLACK) / max(1.0 - least * (1.0 - alpha - beta) + _SLACK, _SLACK)
     return slope * alpha * dx, slope * beta
@@ -234,15 +228,15 @@ def least_line(normalisation, least, dx):
 @compiled
 def _on_line(kind, dx, dy):
     """Return what a bound on m is linear in: the norm, for the cosine its root, for the overlap the smaller norm."""
-    if kind == _COSINE:
+    if kind == COSINE:
         return np.sqrt(dy)
-    return min(dx, dy) if kind == _OVERLAP else dy
+    return min(dx, dy) if kind == OVERLAP else dy
 
 
 @compiled
 def has_band(kind):
     """Whether the norm of a target bounds its score: not for the cosine, nor for the overlap."""
-    return kind not in (_COSINE, _OVERLAP)
+    return kind not in (COSINE, OVERLAP)
 
 
 @compiled
@@ -313,12 +307,11 @@ def count_work(middles, starts):
 def band(normalisation, least, dx, norms):
     """Return the labels [low, high) whose score can reach `least`, by Cauchy-Schwarz: M[x,y] ≤ √(dx·dy).
 
-    Norms ascend. For 2m/(dx+dy) ≤ 2√(dx·dy)/(dx+dy) that is dy in [dx/R, dx·R], √R = (1 + √(1 - least²)) / least.
-    Jaccard's score j is Dice's of 2j / (1 + j). Tversky's reaches it where β·t² - b·t + α ≤ 0, with t = √(dy/dx) and
-    b = 1/least - (1 - α - β).
+    Norms ascend. Tversky's reaches it where β·t² - b·t + α ≤ 0, with t = √(dy/dx) and b = 1/least - (1 - α - β). For
+    Dice's, 2m/(dx+dy), that is dy in [dx/R, dx·R], √R = (1 + √(1 - least²)) / least.
     """
     kind, alpha, beta = normalisation
-    if kind > _OVERLAP:
+    if kind == TVERSKY:
         b = (1.0 + _SLACK) / least - (1.0 - alpha - beta)  # a score may be rounded to the highest there is
         most = b + np.sqrt(max(b * b - 4.0 * alpha * beta, 0.0))
         if most <= 0.0:  # no score is so high
@@ -327,12 +320,6 @@ def band(normalisation, least, dx, norms):
         if beta == 0.0:
             return low, len(norms)
         return low, np.searchsorted(norms, dx * (most / (2.0 * beta)) ** 2 * (1.0 + 1e-6), side="right")
-    if kind in (_DICE, _JACCARD):
-        bounded = min(least if kind == _DICE else 2.0 * least / (1.0 + least), 1.0)
-        ratio = ((1.0 + np.sqrt(1.0 - bounded * bounded)) / bounded) ** 2
-        low = np.searchsorted(norms, dx / ratio * (1.0 - 1e-6))
-        high = np.searchsorted(norms, dx * ratio * (1.0 + 1e-6), side="right")
-        return low, high
     return np.searchsorted(norms, least * (least / dx) * (1.0 - 1e-6)), len(norms)
 
 

@@ -1,7 +1,7 @@
 """Numba kernels of a product: one row of it, its normalisation and its top k in one pass, without the GIL.
 
 Every exact measure is a normalised product M = left·right (see `products.Factors`). They normalise m =
-M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖²; `normalisation` is a `products.Formula`. Sums run in the order of
+M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖²; `normalisation` is a `formula.Formula`. Sums run in the order of
 left's sorted row, so results depend neither on how queries are batched nor on which kernel adds them up.
 """
 
@@ -14,7 +14,8 @@ import numpy as np
 from numba import njit
 from numba.core import event
 
-from neupath.engine.products import Normalisation
+from neupath.engine import formula as formulas
+from neupath.engine.formula import COSINE, NONE
 
 _compilation_log = logging.getLogger("neupath.compilation")
 
@@ -54,8 +55,6 @@ def compiled(function: Callable[..., Any]) -> Any:
     return kernel
 
 
-_NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
-_JACCARD, _OVERLAP = int(Normalisation.JACCARD), int(Normalisation.OVERLAP)
 _SHORT = 32  # the largest k for which a sorted list is faster than a heap
 _LANES = 32
 _NO_SCORE = -1.0
@@ -63,41 +62,20 @@ NO_ROWS = np.int64(0)
 """Where a count begins that other kernels go on with: numba would compile these twice, once for the constant 0."""
 
 
+_denominator = compiled(formulas.denominator)
+
+
 @compiled
 def normalised(normalisation, m, dx, dy):
-    """Return the score of m = M[x,y], normalised by dx and dy."""
-    if normalisation[0] <= _COSINE:
-        return _plain(normalisation[0], m, dx, dy)
-    return _by_sets(normalisation, m, dx, dy) if m != 0.0 else 0.0
-
-
-@compiled
-def _plain(kind, m, dx, dy):
-    """Return the score of a formula without parameters: m itself, Dice or the cosine."""
-    if kind == _NONE or m == 0.0:
+    """Return the score of m = M[x,y], normalised by dx and dy; see `formula.normalised`."""
+    if normalisation[0] == NONE or m == 0.0:
         return m
-    if kind == _DICE:
-        return 2.0 * m / (dx + dy)
-    product = dx * dy
-    if not 1e-290 < product < 1e290:  # dx·dy nears the limits of a float, though the score may not
-        product = np.sqrt(dx) * np.sqrt(dy)
-        return m / product if product > 0.0 else 0.0
-    return m / np.sqrt(product)
-
-
-@compiled
-def _by_sets(normalisation, m, dx, dy):
-    """Return the score of a measure of sets: of rows of 0 and 1, m counts what both share, dx and dy what each has.
-
-    Only rounding can make a denominator 0 or less, where both norms barely differ from m.
-    """
-    kind, alpha, beta = normalisation
-    if kind == _JACCARD:
-        below = dx + dy - m
-    elif kind == _OVERLAP:
-        below = min(dx, dy)
+    if normalisation[0] != COSINE:
+        below = _denominator(normalisation, m, dx, dy)
+    elif 1e-290 < dx * dy < 1e290:
+        below = np.sqrt(dx * dy)
     else:
-        below = (1.0 - alpha - beta) * m + alpha * dx + beta * dy
+        below = np.sqrt(dx) * np.sqrt(dy)
     return m / below if below > 0.0 else 0.0
 
 
@@ -232,39 +210,22 @@ def keep_best(scores, rows, count, best_scores, best_rows):
 
 
 @compiled
-def _score_touched(normalisation, sums, touched, count, dx, norms, skipped, candidates, scores):
-    """Write the scores of the targets that a query met, reset their sums to 0, and mark those that don't count.
-
-    `top_k` has a loop of its own for the plain formulas: with the others in it, these would take a sixth longer.
-    """
-    for i in range(count):
-        y = touched[i]
-        scores[i] = normalised(normalisation, sums[y], dx, norms[y])
-        sums[y] = 0.0
-        if y == skipped or (len(candidates) > 0 and not candidates[y]):
-            scores[i] = _NO_SCORE
-
-
-@compiled
 def top_k_of_row(
     left, right, left_norms, right_norms, normalisation, x, skipped, candidates, scratch, best_rows, best_scores
 ):
     """Write the best related targets of one query; return how many it has. See `top_k`.
 
-    `top_k` has the same steps in its loop: a call per query would take a third of the time of a light one.
+    `top_k` has the same steps in its loop: a call per query would take as long as a light one.
     """
     sums, touched, scores = scratch
     count = _accumulate(left, right, x, sums, touched)
-    restricted, kind = len(candidates) > 0, normalisation[0]
-    if kind <= _COSINE:
-        for i in range(count):
-            y = touched[i]
-            scores[i] = _plain(kind, sums[y], left_norms[x], right_norms[y])
-            sums[y] = 0.0
-            if y == skipped or (restricted and not candidates[y]):
-                scores[i] = _NO_SCORE
-    else:
-        _score_touched(normalisation, sums, touched, count, left_norms[x], right_norms, skipped, candidates, scores)
+    restricted = len(candidates) > 0
+    for i in range(count):
+        y = touched[i]
+        scores[i] = normalised(normalisation, sums[y], left_norms[x], right_norms[y])
+        sums[y] = 0.0
+        if y == skipped or (restricted and not candidates[y]):
+            scores[i] = _NO_SCORE
     return keep_best(scores, touched, count, best_scores, best_rows)
 
 
@@ -281,21 +242,16 @@ def top_k(
     """
     sums, touched, scores = scratch
     sizes = np.zeros(len(queries), dtype=np.int64)
-    restricted, kind = len(candidates) > 0, normalisation[0]
+    restricted = len(candidates) > 0
     for q in range(len(queries)):
         x = queries[q]
         count = _accumulate(left, right, x, sums, touched)
-        if kind <= _COSINE:
-            for i in range(count):
-                y = touched[i]
-                scores[i] = _plain(kind, sums[y], left_norms[x], right_norms[y])
-                sums[y] = 0.0
-                if y == skipped[q] or (restricted and not candidates[y]):
-                    scores[i] = _NO_SCORE
-        else:
-            _score_touched(
-                normalisation, sums, touched, count, left_norms[x], right_norms, skipped[q], candidates, scores
-            )
+        for i in range(count):
+            y = touched[i]
+            scores[i] = normalised(normalisation, sums[y], left_norms[x], right_norms[y])
+            sums[y] = 0.0
+            if y == skipped[q] or (restricted and not candidates[y]):
+                scores[i] = _NO_SCORE
         sizes[q] = keep_best(scores, touched, count, best_scores[q], best_rows[q])
     return sizes
 

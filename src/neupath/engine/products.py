@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 from itertools import pairwise
 from math import floor, fsum, log2, log10
@@ -27,35 +26,6 @@ from neupath.graph.metapath import Link, MetaPath, Step
 from neupath.graph.nodes import Rows
 
 logger = logging.getLogger("neupath")
-
-
-class Normalisation(IntEnum):
-    """How a score s follows from m = M[x,y] and the squared norms dx and dy of both nodes' rows.
-
-    Computed by `product_kernels.normalised` (compiled, also for live graphs), `topk.normalised` (scipy),
-    `gpu_kernels.cu` and, for many paths at once, `learn.inference.features`; bounded in `index_kernels`,
-    `gpu_kernels.cu` and `explain.counterfactual_kernels`; printed by `explain`.
-    """
-
-    NONE = 0  # s = m
-    DICE = 1  # s = 2·m / (dx + dy)
-    COSINE = 2  # s = m / √(dx·dy)
-    JACCARD = 3  # s = m / (dx + dy - m)
-    OVERLAP = 4  # s = m / min(dx, dy)
-    TVERSKY = 5  # s = m / ((1 - α - β)·m + α·dx + β·dy)
-
-
-Formula = tuple[int, float, float]
-"""A normalisation as the kernels take it, with α and β, which only Tversky's reads."""
-
-
-def formula_of(normalisation: int | Formula) -> Formula:
-    """Return a normalisation as the kernels take it.
-
-    >>> formula_of(Normalisation.DICE)
-    (1, 1.0, 1.0)
-    """
-    return normalisation if isinstance(normalisation, tuple) else (int(normalisation), 1.0, 1.0)
 
 
 # ---- Factors and chains --------------------------------------------------------------------------

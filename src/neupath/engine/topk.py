@@ -24,18 +24,9 @@ from scipy.sparse import csr_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath._runtime.resources import count_cores
+from neupath.engine.formula import NONE, Formula, Normalisation, formula_of, normalised
 from neupath.engine.index import Index, index_of
-from neupath.engine.products import (
-    Chain,
-    CombinedRow,
-    Factors,
-    Formula,
-    Normalisation,
-    Product,
-    combined_row,
-    formula_of,
-    rows_of,
-)
+from neupath.engine.products import Chain, CombinedRow, Factors, Product, combined_row, rows_of
 from neupath.errors import NotEnoughMemoryError, QueryError
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Mask, Rows
@@ -233,28 +224,6 @@ def _product_by_scipy(factors: Factors, query: int) -> tuple[Rows, Floats]:
     return product.indices.astype(np.int64), product.data
 
 
-def normalised(normalisation: int | Formula, m: Floats, dx: float, dy: Floats) -> Floats:
-    """Normalise products; `product_kernels.normalised` is the same for one entry, compiled."""
-    kind, alpha, beta = formula_of(normalisation)
-    if kind == Normalisation.DICE:
-        return 2.0 * m / (dx + dy)
-    if kind == Normalisation.NONE:
-        return m
-    if kind != Normalisation.COSINE:
-        if kind == Normalisation.JACCARD:
-            below = dx + dy - m
-        elif kind == Normalisation.OVERLAP:
-            below = np.minimum(dx, dy)
-        else:
-            below = (1.0 - alpha - beta) * m + alpha * dx + beta * dy
-        return np.divide(m, below, out=np.zeros(len(m)), where=below > 0)
-    with np.errstate(all="ignore"):
-        product = dx * dy
-        inside = (product > 1e-290) & (product < 1e290)
-        roots = np.sqrt(dx) * np.sqrt(dy)
-        return np.where(inside, m / np.sqrt(product), np.where(roots > 0, m / roots, 0.0))
-
-
 def _index_for(factors: Factors, num_queries: int) -> Index | None:
     """Return the index where it is faster, building it once the queries so far have cost more than it does."""
     if factors.work < (_HEAVY if num_queries <= FEW else _LIGHT) or not factors.bounds_are_safe:
@@ -348,7 +317,7 @@ def score_set(factors: Product, normalisation: int | Formula, members: Rows, wei
 
     m is what the positive entries of w add, less what the negative ones do, each in order.
     """
-    norm = 0.0 if formula_of(normalisation)[0] == Normalisation.NONE else set_norm(factors, members, weights)
+    norm = 0.0 if formula_of(normalisation)[0] == NONE else set_norm(factors, members, weights)
     if isinstance(factors, Chain):
         return _normalised_set(normalisation, np.asarray(weights @ factors.rows(members)), norm, factors.right_norms)
     row = combined_row(rows_of(factors.left, members), weights)

@@ -16,11 +16,9 @@ query's do.
 
 import numpy as np
 
+from neupath.engine.formula import COSINE, NONE, OVERLAP
 from neupath.engine.product_kernels import compiled, normalised
-from neupath.engine.products import Normalisation
 
-_NONE, _DICE, _COSINE = int(Normalisation.NONE), int(Normalisation.DICE), int(Normalisation.COSINE)
-_JACCARD, _OVERLAP = int(Normalisation.JACCARD), int(Normalisation.OVERLAP)
 _NO_RANK = 1 << 60
 
 
@@ -261,28 +259,25 @@ def _keep_loss(largest, loss):
 
 
 @compiled
-def _bound(normalisation, m, query_norm, norm):  # noqa: PLR0911
+def _bound(normalisation, m, query_norm, norm):
     """Return the largest score of a target with at most this m and at least these norms.
 
     By Cauchy-Schwarz m² is at most the product of the norms, so a norm cannot vanish while m stays.
     """
     kind, alpha, beta = normalisation
-    if kind == _NONE or m <= 0.0:
+    if kind == NONE or m <= 0.0:
         return m
-    if kind in (_DICE, _JACCARD):
-        if query_norm <= m:
-            return 1.0
-        norms = query_norm + max(norm, m * m / query_norm)
-        return (2.0 * m / norms if kind == _DICE else m / (norms - m)) * (1.0 + 1e-12)
-    if kind == _COSINE:
+    if kind == COSINE:
         if query_norm <= 0.0 or norm <= 0.0:
             return 1.0
         return min(1.0, normalised(normalisation, m, query_norm, norm)) * (1.0 + 1e-12)
-    if kind == _OVERLAP:
+    if kind == OVERLAP:
         least = min(query_norm, norm)
         return m / least * (1.0 + 1e-12) if least > 0.0 else np.inf
-    # 1/s = 1 - α - β + (α·dx + β·dy) / m, and α·dx + β·dy is at least 2·√(α·β)·m
+    # 1/s = 1 - α - β + (α·dx + β·dy) / m, and α·dx + β·dy is at least 2·√(α·β)·m, as at dx = m·√(β/α)
     weighed = max((alpha * max(query_norm, 0.0) + beta * max(norm, 0.0)) / m, 2.0 * np.sqrt(alpha * beta))
+    if query_norm > 0.0 and alpha * query_norm * query_norm > beta * m * m:  # dx is more, and dy at least m²/dx
+        weighed = max(weighed, alpha * query_norm / m + beta * m / query_norm)
     inverse = 1.0 - alpha - beta + weighed
     return (1.0 + 1e-9) / inverse if inverse > 0.0 else np.inf
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.products import Normalisation, link_matrix
+from neupath.engine.formula import Normalisation
+from neupath.engine.products import link_matrix
 from neupath.errors import QueryError, listed
 from neupath.evidence.groups import PathNode, node_at
 from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, freeze

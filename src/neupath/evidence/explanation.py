@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from neupath.engine.cache import cached
+from neupath.engine.formula import NONE, Formula, Normalisation, formula_of, write_formula
 from neupath.engine.hits import check_k
-from neupath.engine.products import Formula, Normalisation, formula_of
 from neupath.engine.scorer import LearnedScorer, Scorer
 from neupath.errors import GraphError, QueryError
 from neupath.evidence.groups import (
@@ -113,7 +113,7 @@ class Explanation:
     @property
     def cost(self) -> str | None:
         """Say what the score is divided by: the paths of both nodes to themselves; None if by nothing."""
-        if formula_of(self.normalisation)[0] == Normalisation.NONE:
+        if formula_of(self.normalisation)[0] == NONE:
             return None
         query, target = (shortened(node.label) for node in (self.query, self.target))
         norms = self.query_norm, self.target_norm
@@ -135,7 +135,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, object]:
         """Return what `explain --json` prints."""
-        normalised = formula_of(self.normalisation)[0] != Normalisation.NONE
+        normalised = formula_of(self.normalisation)[0] != NONE
         by = {"node_type": self.node_types[self.step], "step": self.step} if self.node_types else None
         return {
             "query": self.query.to_dict(),
@@ -156,25 +156,6 @@ class Explanation:
             "more": {"instances": self.num_hidden, "weight": self.hidden_weight, "share": self.hidden_share},
             "why_not": None if self.why_not is None else self.why_not.to_dict(),
         }
-
-
-def write_formula(normalisation: int | Formula, numerator: float, query_norm: float, target_norm: float) -> str:
-    """Write a score as a calculation.
-
-    >>> write_formula(Normalisation.JACCARD, 5, 6, 7)
-    '5 / (6 + 7 - 5)'
-    """
-    m, dx, dy = (f"{value:.6g}" for value in (numerator, query_norm, target_norm))
-    kind, alpha, beta = formula_of(normalisation)
-    if kind == Normalisation.TVERSKY:
-        return f"{m} / ({m} + {alpha:.6g} × ({dx} - {m}) + {beta:.6g} × ({dy} - {m}))"
-    written = {
-        Normalisation.DICE: f"2 × {m} / ({dx} + {dy})",
-        Normalisation.COSINE: f"{m} / √({dx} × {dy})",
-        Normalisation.JACCARD: f"{m} / ({dx} + {dy} - {m})",
-        Normalisation.OVERLAP: f"{m} / min({dx}, {dy})",
-    }
-    return written.get(Normalisation(kind), m)
 
 
 def counted(number: float, noun: str) -> str:

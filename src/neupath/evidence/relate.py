@@ -15,8 +15,8 @@ from scipy.sparse import csr_array, diags_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.cache import cached
-from neupath.engine.products import LARGEST, Normalisation, column_norms, multiplications, row_norms
-from neupath.engine.topk import normalised
+from neupath.engine.formula import Normalisation, normalised
+from neupath.engine.products import LARGEST, column_norms, multiplications, row_norms
 from neupath.errors import GraphError, QueryError, listed
 from neupath.evidence.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, html_table

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from neupath.engine.formula import Formula, Normalisation, formula_of, write_formula
 from neupath.engine.hits import QuerySet
-from neupath.engine.products import Formula, Normalisation, formula_of
 from neupath.engine.topk import set_norm
 from neupath.errors import QueryError
-from neupath.evidence.explanation import counted, walks_between, write_formula
+from neupath.evidence.explanation import counted, walks_between
 from neupath.evidence.groups import (
     NAMED,
     Grouped,

@@ -9,7 +9,7 @@ class that declares its formula, and an entry in `registry`. A measure says how 
 May import engine, graph, _runtime and errors.
 """
 
-from neupath.engine.products import Normalisation
+from neupath.engine.formula import Normalisation
 from neupath.measures.avgsim import AvgSim
 from neupath.measures.combination import Combination, Part, equal_parts
 from neupath.measures.commutetime import CommuteTime

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from neupath.engine.products import Halves, Normalisation, adjacency
+from neupath.engine.formula import Normalisation
+from neupath.engine.products import Halves, adjacency
 from neupath.graph.hin import HIN, Csr
 from neupath.graph.metapath import MetaPath
 from neupath.measures.path_measure import Leg, PathMeasure, checked_sums

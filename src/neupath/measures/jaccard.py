@@ -1,6 +1,6 @@
 """Jaccard: what half-path rows share, of what either has."""
 
-from neupath.engine.products import Normalisation
+from neupath.engine.formula import Normalisation
 from neupath.measures.path_measure import PathMeasure
 
 

@@ -1,6 +1,6 @@
 """JoinSim: the cosine of half-path rows."""
 
-from neupath.engine.products import Normalisation
+from neupath.engine.formula import Normalisation
 from neupath.measures.path_measure import PathMeasure
 
 

@@ -1,6 +1,6 @@
 """Overlap: what half-path rows share, of what the smaller one has."""
 
-from neupath.engine.products import Normalisation
+from neupath.engine.formula import Normalisation
 from neupath.measures.path_measure import PathMeasure
 
 

@@ -12,19 +12,9 @@ from scipy.sparse import csr_array, diags_array
 
 from neupath.engine import gpu
 from neupath.engine.cache import cached
+from neupath.engine.formula import Formula, Normalisation, formula_of
 from neupath.engine.hits import Hits, Search
-from neupath.engine.products import (
-    Chain,
-    Formula,
-    Halves,
-    Normalisation,
-    Product,
-    adjacency,
-    formula_of,
-    identity,
-    link_matrix,
-    symmetric_product,
-)
+from neupath.engine.products import Chain, Halves, Product, adjacency, identity, link_matrix, symmetric_product
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import (
     HitLists,

@@ -1,6 +1,6 @@
 """PathSim: the Dice coefficient of half-path rows."""
 
-from neupath.engine.products import Normalisation
+from neupath.engine.formula import Normalisation
 from neupath.measures.path_measure import PathMeasure
 
 
@@ -9,8 +9,8 @@ class PathSim(PathMeasure):
 
         s(x, y) = 2·M[x,y] / (M[x,x] + M[y,y]),    M = W·Wᵀ,    W = A1·A2·…·Al
 
-    W is the half-path matrix of a symmetric meta-path of even length. `engine.products.Normalisation` says where this
-    is computed. Sun, Han, Yan, Yu, Wu: PathSim, VLDB 2011.
+    W is the half-path matrix of a symmetric meta-path of even length. `engine.formula` computes
+    this. Sun, Han, Yan, Yu, Wu: PathSim, VLDB 2011.
 
     >>> from neupath import load
     >>> hits = PathSim("author-paper-venue-paper-author").fit(load("toy")).top_k("Mike", k=3)

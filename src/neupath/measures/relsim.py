@@ -7,7 +7,8 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from neupath.engine.cache import cached
-from neupath.engine.products import Factors, Normalisation, Product, symmetric_factors
+from neupath.engine.formula import Normalisation
+from neupath.engine.products import Factors, Product, symmetric_factors
 from neupath.engine.topk import Ranking, score_product, score_set, top_k_of_product, top_k_of_set
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats, freeze

@@ -3,7 +3,8 @@
 from scipy.sparse import csr_array, eye_array
 
 from neupath._runtime.progress import Progress
-from neupath.engine.products import Normalisation, symmetric_factors
+from neupath.engine.formula import Normalisation
+from neupath.engine.products import symmetric_factors
 from neupath.engine.topk import Ranking, score_product, top_k_of_product
 from neupath.graph.hin import Floats, freeze
 from neupath.graph.nodes import Mask, Rows

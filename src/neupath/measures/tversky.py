@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from neupath.engine.products import Normalisation
+from neupath.engine.formula import Normalisation
 from neupath.errors import QueryError
 from neupath.graph.metapath import MetaPath
 from neupath.measures.path_measure import PathMeasure

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from neupath.engine.cache import cached
-from neupath.engine.products import Normalisation, adjacency
+from neupath.engine.formula import normalised
+from neupath.engine.products import adjacency
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Rows
@@ -193,7 +194,7 @@ class PairWalks:
                 if product is None and not scorer.meets_at_nodes(metapath):
                     continue
                 products = self._own_products(scorer, metapath) if product is None else shared
-                scores = _normalise(scorer.normalisation, product or 0, *(each[:, product or 0] for each in products))
+                scores = normalised(scorer.formula, *(each[:, product or 0] for each in products))
                 features[name] = np.where(np.isfinite(scores).all(), scores, np.nan)
         return features
 
@@ -227,22 +228,6 @@ class PairWalks:
 def _start_walk(hin: HIN, node_type: str, nodes: Rows) -> Walk:
     values = np.ones((len(nodes), len(_SCALINGS)))
     return Walk(node_type, hin.num_nodes(node_type), np.arange(len(nodes) + 1), nodes.astype(np.int64), values)
-
-
-def _normalise(
-    normalisation: Normalisation, product: int, products: Floats, query_norms: Floats, target_norms: Floats
-) -> Floats:
-    if normalisation == Normalisation.NONE:
-        return products
-    if normalisation == Normalisation.DICE:
-        return _ratio(2 * products, query_norms + target_norms)
-    if normalisation == Normalisation.JACCARD:
-        return _ratio(products, query_norms + target_norms - products)
-    if normalisation == Normalisation.OVERLAP:
-        return _ratio(products, np.minimum(query_norms, target_norms))
-    if product == 0:  # path counts can be so large that the product of two norms overflows
-        return _ratio(products, np.sqrt(query_norms) * np.sqrt(target_norms))
-    return _ratio(products, np.sqrt(query_norms * target_norms))
 
 
 def compute_features(hin: HIN, metapaths: Iterable[MetaPath], pairs: Pairs) -> list[dict[str, Floats]]:

@@ -24,7 +24,8 @@ from scipy.optimize import nnls
 from scipy.sparse import csr_array, eye_array
 from torch import Tensor, nn
 
-from neupath.engine.products import Factors, Normalisation, symmetric_factors
+from neupath.engine.formula import Normalisation
+from neupath.engine.products import Factors, symmetric_factors
 from neupath.engine.scorer import PathSims, Scorer
 from neupath.engine.topk import score_product
 from neupath.errors import QueryError
