@@ -21,7 +21,7 @@ LINES = [f"m{number},Film {number}" for number in range(60)]
 
 def table(folder: Path, lines: list[str]) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / "movie_title.csv").write_text("movie_id,title\n" + "\n".join(lines) + "\n")
+    (folder / "movie_genre.csv").write_text("movie_id,genre\n" + "\n".join(lines) + "\n")
     return folder
 
 
@@ -44,7 +44,7 @@ UNCLOSED = {
 def test_an_unclosed_quote_is_refused_where_it_opens(tmp_path: Path, case: str) -> None:
     folder = table(tmp_path / "g", UNCLOSED[case])
     line = 61 if case == "in the last line" else 12
-    message = rf"movie_title.csv, line {line}: a quote \(\"\) is not closed, so its cell swallows the lines below"
+    message = rf"movie_genre.csv, line {line}: a quote \(\"\) is not closed, so its cell swallows the lines below"
     with pytest.raises(SourceError, match=message):
         npth.load(folder)
     with pytest.raises(SourceError, match=message):
@@ -53,9 +53,9 @@ def test_an_unclosed_quote_is_refused_where_it_opens(tmp_path: Path, case: str) 
 
 
 def test_an_unclosed_quote_in_a_gzipped_table_of_many_blocks(tmp_path: Path) -> None:
-    lines = ["movie_id,title", *(f'm{number},"Film, {number}"' for number in range(150_000))]
+    lines = ["movie_id,genre", *(f'm{number},"Film, {number}"' for number in range(150_000))]
     lines[100_000] = lines[100_000].removesuffix('"')
-    (tmp_path / "movie_title.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode(), 1))
+    (tmp_path / "movie_genre.csv.gz").write_bytes(gzip.compress("\n".join(lines).encode(), 1))
     with pytest.raises(SourceError, match="line 100001: a quote"):
         npth.load(tmp_path)
     with pytest.raises(SourceError, match="line 100001: a quote"):
@@ -74,7 +74,7 @@ def test_an_unclosed_quote_in_a_gzipped_table_of_many_blocks(tmp_path: Path) -> 
     ],
 )
 def test_other_quotes_are_read(tmp_path: Path, lines: list[str], titles: list[str]) -> None:
-    assert npth.load(table(tmp_path / "g", lines)).nodes["title"].ids.to_pylist() == titles
+    assert npth.load(table(tmp_path / "g", lines)).nodes["genre"].ids.to_pylist() == titles
 
 
 TEXTS = st.text(st.sampled_from('a" ,\t\n\r'), max_size=30)
@@ -98,7 +98,7 @@ def test_only_unclosed_quotes_are_refused(text: str) -> None:
 @pytest.mark.slow
 def test_a_long_cell_is_not_an_unclosed_quote() -> None:
     def lines(end: str) -> Iterator[str]:
-        yield "movie_id,title\n"
+        yield "movie_id,genre\n"
         yield 'm1,"Film\n'
         yield from ("line after line of text, and more of it\n" for _ in range(200_000))
         yield end

@@ -22,6 +22,7 @@ from neupath.graph.nodes import Nodes, Rows
 from neupath.io.ids import (
     Numbering,
     Numbers,
+    are_new,
     empty_cell,
     empty_end,
     empty_id,
@@ -34,7 +35,7 @@ from neupath.io.ids import (
     unknown_end,
 )
 from neupath.io.plan import EdgePlan, NodePlan, Plan, SelectedRows, Selection
-from neupath.io.tables import Place
+from neupath.io.tables import Place, Types
 from neupath.io.values import EdgeAttributeColumns, NodeAttributeColumns, TextsOf
 
 ENDS = ("source", "target")
@@ -469,7 +470,7 @@ class Assembler(ABC):
         """Read a table for the first time; its attributes are looked at."""
 
     @abstractmethod
-    def second_pass(self, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[SelectedRows]:
+    def second_pass(self, selection: Selection, types: Types) -> Iterator[SelectedRows]:
         """Read a table again, its attributes with some types."""
 
     @abstractmethod
@@ -528,12 +529,6 @@ def join_arrays(arrays: Sequence[Any]) -> pa.Array:
     if len(chunks) == 1:
         return chunks[0]
     return pa.concat_arrays(chunks) if chunks else pa.array([], arrays[0].type)
-
-
-def are_new(numbers: Numbers, known: int) -> NDArray[np.bool_]:
-    """Mark the rows in which a number stands for the first time, if new ones are given in order from `known` on."""
-    marks: NDArray[np.bool_] = np.diff(np.maximum.accumulate(np.maximum(numbers, known - 1)), prepend=known - 1) > 0
-    return marks
 
 
 def group_rows(codes: Numbers) -> Iterator[tuple[int, NDArray[np.int64]]]:
@@ -629,7 +624,7 @@ class MemoryAssembler(Assembler):
         names = {"name": rows.columns["name"]} if "name" in rows.columns else {}
         self._read[id(selection)] = SelectedRows({"": pa.nulls(len(rows)), **names}, rows.attributes)
 
-    def second_pass(self, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[SelectedRows]:
+    def second_pass(self, selection: Selection, types: Types) -> Iterator[SelectedRows]:
         """Return what was read; attributes that were read as something else are read again."""
         rows = self._read[id(selection)]
         other = {column: kind for column, kind in types.items() if rows.attributes.schema.field(column).type != kind}

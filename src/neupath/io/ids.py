@@ -143,12 +143,14 @@ def first_repeat(ids: pa.Array) -> int | None:
     >>> first_repeat(pa.array(["a", "b", "b", "a"]))
     2
     """
-    encoded = ids.dictionary_encode()
-    if len(encoded.dictionary) == len(ids):
-        return None
-    codes = pc.fill_null(encoded.indices, -1).to_numpy(zero_copy_only=False)
-    later = np.setdiff1d(np.arange(len(codes)), np.unique(codes, return_index=True)[1])
-    return int(later[0]) if len(later) else None
+    are_first = are_new(Numbering().number(ids), 0)
+    return None if are_first.all() else int(np.argmin(are_first))
+
+
+def are_new(numbers: Numbers, known: int) -> NDArray[np.bool_]:
+    """Mark the rows in which a number stands for the first time, if new ones are given in order from `known` on."""
+    marks: NDArray[np.bool_] = np.diff(np.maximum.accumulate(np.maximum(numbers, known - 1)), prepend=known - 1) > 0
+    return marks
 
 
 def all_read_as_integers(texts: pa.Array) -> bool:

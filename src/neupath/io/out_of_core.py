@@ -28,6 +28,7 @@ from neupath.io.ids import note_ids
 from neupath.io.load import load, show_notes
 from neupath.io.plan import Plan, SelectedRows, Selection
 from neupath.io.registry import find_tables
+from neupath.io.tables import Types
 from neupath.io.values import TextsOf
 from neupath.store import BulkWriter, StoreLayout, Triplets, fetch, fetch_entries, new_store, node_table, write_store
 from neupath.store.database import attribute_columns, run, run_on
@@ -164,16 +165,20 @@ class StoreAssembler(Assembler):
     def first_pass(self, selection: Selection) -> Iterator[SelectedRows]:
         """Read a table in batches; text columns come as bytes, since their types are known after the last value."""
         types = dict.fromkeys(selection.inferred_attributes, pa.binary())
-        read = selection.read_batches(types, self._progress, f"reading {selection.table.label}")
+        read = self._read(selection, types)
         for batch in _in_batches(read):
             columns = [pa.table(dict(rows.columns)) for rows in batch]
             whole = pa.concat_tables(columns)
             attributes = pa.concat_tables(rows.attributes for rows in batch)
             yield SelectedRows({role: whole[role] for role in whole.column_names}, attributes)
 
-    def second_pass(self, selection: Selection, types: Mapping[str, pa.DataType]) -> Iterator[SelectedRows]:
+    def second_pass(self, selection: Selection, types: Types) -> Iterator[SelectedRows]:
         """Read a table in batches again."""
-        yield from selection.read_batches(types, self._progress, f"reading {selection.table.label}")
+        yield from self._read(selection, types)
+
+    def _read(self, selection: Selection, types: Types) -> Iterator[SelectedRows]:
+        stage = f"reading {selection.table.label}"
+        return selection.read_batches(types, lambda done, total: self._progress(stage, done, total))
 
     def texts_of(self, selection: Selection) -> TextsOf:
         """Return what reads an attribute once more."""

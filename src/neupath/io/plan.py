@@ -13,13 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, listed
 from neupath.graph.hin import Duplicates
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
 from neupath.io.ids import are_words, as_ids, clean_ids, missing_ids
-from neupath.io.tables import Table, is_list_type
+from neupath.io.tables import Report, Table, Types, is_list_type, no_report
 
 
 @dataclass(frozen=True)
@@ -96,17 +95,15 @@ class Selection:
     fold_ids: bool = False
     """Whether ids are read in lower case, without spaces around them and with one between words."""
 
-    def read(self, types: Mapping[str, pa.DataType] | None = None) -> SelectedRows:
+    def read(self, types: Types | None = None) -> SelectedRows:
         """Read all rows; attributes of text tables get their type in `types`, or else the one that values suggest."""
         columns = [*self.columns.values(), *self.attributes]
         return self._select(self.table.read(columns, {**(types or {}), **self._text_types}))[0]
 
-    def read_batches(
-        self, types: Mapping[str, pa.DataType], progress: Progress = no_progress, stage: str = "reading"
-    ) -> Iterator[SelectedRows]:
+    def read_batches(self, types: Types, report: Report = no_report) -> Iterator[SelectedRows]:
         """Read some rows at a time, an empty batch first; `types` gives the types of the inferred attributes."""
         columns = [*self.columns.values(), *self.attributes]
-        for table in self.table.batches(columns, {**types, **self._text_types}, progress, stage):
+        for table in self.table.batches(columns, {**types, **self._text_types}, report):
             yield self._select(table)[0]
 
     def place(self, row: int) -> str:

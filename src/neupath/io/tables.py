@@ -9,15 +9,23 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, did_you_mean, listed
 from neupath.io.text_files import is_number, unmarked
 
 # ---- What a table is -----------------------------------------------------------------------------
+_MOST_COLUMNS = 20_000
 SAMPLE_ROWS = 2048
 """How many rows of a table decide what its columns hold."""
 Place = Callable[[int], str]
 """Returns the file and line of a row of a table, for error messages."""
+Types = Mapping[str, pa.DataType]
+"""The types of some columns."""
+Report = Callable[[int, int], None]
+"""Called with how much of a table is read, and how much there is."""
+
+
+def no_report(_done: int, _total: int) -> None:
+    """Show nothing."""
 
 
 class Table(ABC):
@@ -70,20 +78,14 @@ class Table(ABC):
         return kind is not None and is_list_type(kind)
 
     @abstractmethod
-    def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    def read(self, columns: Sequence[str], types: Types) -> pa.Table:
         """Read some columns; those without a type in `types` get the one that their values suggest."""
 
     @abstractmethod
-    def batches(
-        self,
-        columns: Sequence[str],
-        types: Mapping[str, pa.DataType],
-        progress: Progress = no_progress,
-        stage: str = "reading",
-    ) -> Iterator[pa.Table]:
+    def batches(self, columns: Sequence[str], types: Types, report: Report = no_report) -> Iterator[pa.Table]:
         """Read some columns batch by batch, an empty batch first; each column of a text table needs a type."""
 
-    def declared_types(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    def declared_types(self, columns: Sequence[str], types: Types) -> dict[str, pa.DataType]:
         """Return the types that columns get when they are read, except those that follow from values."""
         if not self.typed:
             return dict(types)
@@ -104,6 +106,18 @@ class Table(ABC):
             )
         return plain
 
+    def _checked(self, names: list[str]) -> list[str]:
+        """Return names of columns; raise if they are too many or not distinct."""
+        if len(names) > _MOST_COLUMNS:
+            raise SourceError(
+                f"{self.title} has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read; leave out those "
+                f"that are neither ids nor attributes, or check the delimiter"
+            )
+        for name, times in Counter(names).items():
+            if times > 1:
+                raise SourceError(f"{self.title} has {times} columns named {name!r}; name each differently")
+        return names
+
     def has_numbers(self, column: str) -> bool:
         """Whether the first values of a column are numbers."""
         return column in self._numeric_columns
@@ -111,9 +125,6 @@ class Table(ABC):
     @cached_property
     def _numeric_columns(self) -> set[str]:
         return {column for column, cells in self.sample.items() if all(is_number(cell) for cell in cells if cell)}
-
-
-_MOST_COLUMNS = 20_000
 
 
 class TableFile(Table):
@@ -136,20 +147,6 @@ class TableFile(Table):
     def is_folder(self) -> bool:
         return self.path.is_dir()
 
-    def _checked(self, names: list[str]) -> list[str]:
-        """Return names of columns; raise if they are too many or not distinct."""
-        if not names:
-            raise SourceError(f"{self.path} has no columns")
-        if len(names) > _MOST_COLUMNS:
-            raise SourceError(
-                f"{self.path} has {len(names):,} columns, and at most {_MOST_COLUMNS:,} are read; leave out those that "
-                f"are neither ids nor attributes, or check the delimiter"
-            )
-        for name, times in Counter(names).items():
-            if times > 1:
-                raise SourceError(f"{self.path} has {times} columns named {name!r}; name each differently")
-        return names
-
 
 # ---- A table in memory ---------------------------------------------------------------------------
 class ArrowTable(Table):
@@ -167,11 +164,9 @@ class ArrowTable(Table):
     """
 
     def __init__(self, table: pa.Table, name: str, title: str) -> None:
-        repeated = [column for column, times in Counter(table.column_names).items() if times > 1]
-        if repeated:
-            raise SourceError(f"{title} has several columns named {repeated[0]!r}; name each differently")
         self._table = table
         self.name, self.title = name, title
+        self._checked(table.column_names)
         self.label = name or title
 
     @property
@@ -182,20 +177,14 @@ class ArrowTable(Table):
     def sample(self) -> Mapping[str, Sequence[str]]:
         return sample_of(self._table.slice(0, SAMPLE_ROWS), self.columns)
 
-    def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    def read(self, columns: Sequence[str], types: Types) -> pa.Table:
         return pa.table({name: _as_written(self._table[name], types.get(name)) for name in dict.fromkeys(columns)})
 
-    def batches(
-        self,
-        columns: Sequence[str],
-        types: Mapping[str, pa.DataType],
-        progress: Progress = no_progress,
-        stage: str = "reading",
-    ) -> Iterator[pa.Table]:
+    def batches(self, columns: Sequence[str], types: Types, report: Report = no_report) -> Iterator[pa.Table]:
         whole = self.read(columns, types)
         yield whole.slice(0, 0)
         yield whole
-        progress(stage, len(whole), len(whole))
+        report(len(whole), len(whole))
 
     def place(self, row: int) -> str:
         return f"{self.title}, row {row + 1}"

@@ -13,13 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError
 from neupath.graph.metapath import Relation
 from neupath.io.columns import choose_columns
 from neupath.io.formats.text import TextTable
 from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection, SharedIds, existing
-from neupath.io.tables import SAMPLE_ROWS, sample_of
+from neupath.io.tables import SAMPLE_ROWS, Report, Types, no_report, sample_of
 from neupath.io.text_files import Dialect, open_raw
 from neupath.io.words import NAMES
 
@@ -111,17 +110,11 @@ class _ExportTable(TextTable):
                 break
         return sample_of(pa.concat_tables(found).slice(0, SAMPLE_ROWS), self.columns)
 
-    def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    def read(self, columns: Sequence[str], types: Types) -> pa.Table:
         return self._own(super().read(self._needed(columns), self._all_types(types)), columns)
 
-    def batches(
-        self,
-        columns: Sequence[str],
-        types: Mapping[str, pa.DataType],
-        progress: Progress = no_progress,
-        stage: str = "reading",
-    ) -> Iterator[pa.Table]:
-        for batch in super().batches(self._needed(columns), self._all_types(types), progress, stage):
+    def batches(self, columns: Sequence[str], types: Types, report: Report = no_report) -> Iterator[pa.Table]:
+        for batch in super().batches(self._needed(columns), self._all_types(types), report):
             yield self._own(batch, columns)
 
     def place(self, row: int) -> str:
@@ -133,7 +126,7 @@ class _ExportTable(TextTable):
         names = self.names if _NAME in columns else []
         return list(dict.fromkeys([self._key, *(column for column in columns if column != _NAME), *names]))
 
-    def _all_types(self, types: Mapping[str, pa.DataType]) -> dict[str, pa.DataType]:
+    def _all_types(self, types: Types) -> dict[str, pa.DataType]:
         return {**types, **dict.fromkeys([self._key, *self.names], pa.string())}
 
     def _own(self, table: pa.Table, columns: Sequence[str]) -> pa.Table:

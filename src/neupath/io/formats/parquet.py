@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, listed
-from neupath.io.tables import SAMPLE_ROWS, TableFile, sample_of
+from neupath.io.tables import SAMPLE_ROWS, Report, TableFile, Types, no_report, sample_of
 from neupath.io.text_files import file_errors
 
 _BATCH_ROWS, _BUFFER_BYTES = 1 << 17, 1 << 20
@@ -49,7 +48,7 @@ class ParquetTable(TableFile):
             table.validate(full=True)  # Arrow checks neither texts nor offsets when it reads them
             return sample_of(table, self.columns)
 
-    def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    def read(self, columns: Sequence[str], types: Types) -> pa.Table:
         names = list(dict.fromkeys(columns))
         self._check_parts(names, types)
         tables = []
@@ -58,34 +57,28 @@ class ParquetTable(TableFile):
                 tables.append(_cast_columns(pq.ParquetFile(part).read(columns=names), names, types))
         return pa.concat_tables(tables)
 
-    def batches(
-        self,
-        columns: Sequence[str],
-        types: Mapping[str, pa.DataType],
-        progress: Progress = no_progress,
-        stage: str = "reading",
-    ) -> Iterator[pa.Table]:
+    def batches(self, columns: Sequence[str], types: Types, report: Report = no_report) -> Iterator[pa.Table]:
         names = list(dict.fromkeys(columns))
         self._check_parts(names, types)
         with file_errors(self.path):
             empty = _cast_columns(self._schema.empty_table(), names, types)
         yield empty
         done, count = 0, sum(map(_count_rows, self.parts))
-        progress(stage, done, count)
+        report(done, count)
         for part in self.parts:
             with file_errors(part):
                 file = pq.ParquetFile(part, pre_buffer=False, buffer_size=_BUFFER_BYTES)
                 for batch in file.iter_batches(_BATCH_ROWS, columns=names, use_threads=False):
                     done += len(batch)
                     yield _cast_columns(pa.Table.from_batches([batch]), names, types)
-                    progress(stage, done, count)
+                    report(done, count)
 
     def place(self, row: int) -> str:
         starts = [0, *accumulate(_count_rows(part) for part in self.parts[:-1])]
         at = bisect(starts, row) - 1
         return f"{self.parts[at]}, row {row - starts[at] + 1}"
 
-    def _check_parts(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> None:
+    def _check_parts(self, columns: Sequence[str], types: Types) -> None:
         """Raise if a part has other columns than the first, or columns of other types."""
         first = self.parts[0]
         for part in self.parts[1:]:
@@ -148,7 +141,7 @@ def _check_columns(part: Path, names: Sequence[str], first: Path, expected: Sequ
             )
 
 
-def _cast_columns(table: pa.Table, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+def _cast_columns(table: pa.Table, columns: Sequence[str], types: Types) -> pa.Table:
     """Return some columns of a Parquet table, each cast to its type in `types`, if any; raise if one is damaged."""
     for name in columns:
         table[name].validate(full=True)  # Arrow checks neither texts nor offsets when it reads them

@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceError, first_line, listed
-from neupath.io.tables import SAMPLE_ROWS, TableFile
+from neupath.io.tables import SAMPLE_ROWS, Report, TableFile, Types, no_report
 from neupath.io.text_files import (
     COMMENT_MARKS,
     BoundedGzip,
@@ -221,37 +220,29 @@ class TextTable(TableFile):
         return {name: [*map(str.strip, own)] for name, own in sample.items()} if self._is_spaced else sample
 
     # ---- Its rows ----
-    def read(self, columns: Sequence[str], types: Mapping[str, pa.DataType]) -> pa.Table:
+    def read(self, columns: Sequence[str], types: Types) -> pa.Table:
         options = self._options(columns, types)
         with file_errors(self.path), self._bad_lines(), self._open() as stream, self._watched(stream) as text:
             table = self._trimmed(pa.csv.read_csv(text, **options))
             self._refuse_joined(table, 0)
             return table
 
-    def batches(
-        self,
-        columns: Sequence[str],
-        types: Mapping[str, pa.DataType],
-        progress: Progress = no_progress,
-        stage: str = "reading",
-    ) -> Iterator[pa.Table]:
+    def batches(self, columns: Sequence[str], types: Types, report: Report = no_report) -> Iterator[pa.Table]:
         options = self._options(columns, types, _BATCH_BYTES)
         size, before = max(1, self.path.stat().st_size), 0
         with file_errors(self.path), self._bad_lines(), self._open() as stream, self._watched(stream) as text:
             reader = pa.csv.open_csv(text, **options)
             yield reader.schema.empty_table()
-            progress(stage, 0, size)
+            report(0, size)
             for batch in reader:
                 done = stream.zipped if isinstance(stream, BoundedGzip) else stream.tell()
                 table = self._trimmed(pa.Table.from_batches([batch]))
                 self._refuse_joined(table, before)
                 before += len(table)
                 yield table
-                progress(stage, done, size)
+                report(done, size)
 
-    def _options(
-        self, columns: Sequence[str], types: Mapping[str, pa.DataType], block_size: int | None = None
-    ) -> dict[str, Any]:
+    def _options(self, columns: Sequence[str], types: Types, block_size: int | None = None) -> dict[str, Any]:
         skipped, names = self._lines_above + int(self.has_header), list(dict.fromkeys(columns))
         return {
             "read_options": pa.csv.ReadOptions(
