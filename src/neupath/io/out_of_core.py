@@ -165,7 +165,7 @@ class StoreAssembler(Assembler):
     def first_pass(self, selection: Selection) -> Iterator[SelectedRows]:
         """Read a table in batches; text columns come as bytes, since their types are known after the last value."""
         types = dict.fromkeys(selection.inferred_attributes, pa.binary())
-        read = self._read(selection, types)
+        read = selection.read_batches(types, partial(self._progress, f"reading {selection.table.label}"))
         for batch in _in_batches(read):
             columns = [pa.table(dict(rows.columns)) for rows in batch]
             whole = pa.concat_tables(columns)
@@ -174,11 +174,7 @@ class StoreAssembler(Assembler):
 
     def second_pass(self, selection: Selection, types: Types) -> Iterator[SelectedRows]:
         """Read a table in batches again."""
-        yield from self._read(selection, types)
-
-    def _read(self, selection: Selection, types: Types) -> Iterator[SelectedRows]:
-        stage = f"reading {selection.table.label}"
-        return selection.read_batches(types, lambda done, total: self._progress(stage, done, total))
+        yield from selection.read_batches(types, partial(self._progress, f"reading {selection.table.label}"))
 
     def texts_of(self, selection: Selection) -> TextsOf:
         """Return what reads an attribute once more."""

@@ -20,7 +20,7 @@ Place = Callable[[int], str]
 """Returns the file and line of a row of a table, for error messages."""
 Types = Mapping[str, pa.DataType]
 """The types of some columns."""
-Report = Callable[[int, int], None]
+Report = Callable[[int, int], object]
 """Called with how much of a table is read, and how much there is."""
 
 
