@@ -120,12 +120,17 @@ def _with_named_keys(tables: Sequence[DatabaseTable]) -> tuple[list[DatabaseTabl
     is_declared = any(table.foreign_keys for table in tables)
     unknown = [table.name for table in tables if table.is_view or not is_declared]
     keyed = [replace(t, key=_named_key(t)) if t.name in unknown and not t.key else t for t in tables]
-    named = {name: _named_foreign_keys(table, keyed) for table in keyed if (name := table.name) in unknown}
-    if not any(named.get(table.name) and (table.key or len(named[table.name]) == 2) for table in keyed):
-        return list(tables), []
-    joined = (f"{name}.{fk.columns[0]} -> {fk.table}.{fk.referred[0]}" for name, keys in named.items() for fk in keys)
-    note = f"these foreign keys are not declared, but found by their names: {listed(joined, 20)}"
-    return [replace(table, foreign_keys=named.get(table.name, table.foreign_keys)) for table in keyed], [note]
+    named = {table.name: _named_foreign_keys(table, keyed) for table in keyed}
+    if any(named[t.name] and (t.key or len(named[t.name]) == 2) for t in keyed if t.name in unknown):
+        joined = (f"{name}.{fk.columns[0]} -> {fk.table}.{fk.referred[0]}" for name in unknown for fk in named[name])
+        note = f"these foreign keys are not declared, but found by their names: {listed(joined, 20)}"
+        return [replace(t, foreign_keys=named[t.name]) if t.name in unknown else t for t in keyed], [note]
+    used = {table.name: {*table.key, *chain(*(fk.columns for fk in table.foreign_keys))} for table in tables}
+    others = [
+        f"{t.name}.{fk.columns[0]}" for t in tables if t.key for fk in named[t.name] if not used[t.name] & {*fk.columns}
+    ]
+    why = "declared as no foreign key, so read as an attribute; name it in graph.toml under [[edges]] to join by it"
+    return list(tables), [f"{listed(others)}: named after a table, but {why}"] if others and is_declared else []
 
 
 def _named_key(table: DatabaseTable) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import re
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
@@ -869,9 +870,7 @@ def _as_column(values: list[Scalar | None]) -> pa.Array:
     """Return values as numbers or booleans if all are, else as texts."""
     kinds = {type(value) for value in values if value is not None}
     if kinds in ({int}, {float}, {bool}, {int, float}):
-        try:
+        with suppress(pa.ArrowInvalid, OverflowError):
             return pa.array(values, pa.float64() if float in kinds else None)
-        except (pa.ArrowInvalid, OverflowError):
-            pass
     texts = [value if value is None or isinstance(value, str) else json.dumps(value) for value in values]
     return pa.array(texts, pa.string())
