@@ -52,7 +52,7 @@ def test_a_new_format_is_a_file_and_a_line(tmp_path: Path, monkeypatch: pytest.M
     path.write_text(BIB, encoding="utf-8")
     with pytest.raises(NeuPathError, match="holds BibTeX"):
         npth.load(path)
-    bib = Format("BibTeX", lambda request: request.path.suffix == ".bib", lambda request: read_bib(request.path))
+    bib = Format("BibTeX", lambda request: request.path.suffix == ".bib", lambda request, _: read_bib(request.path))
     monkeypatch.setattr(registry, "FORMATS", (bib, *FORMATS))
     check_bib(path)
     stored = npth.load(import_store(path, tmp_path / "store"))

@@ -28,10 +28,10 @@ from neupath.io.formats.dblp import is_dblp, read_dblp
 from neupath.io.formats.graph_files import GRAPH_SUFFIXES, is_graph_file, read_graph_file
 from neupath.io.formats.hgb import LINKS, NODES, read_hgb
 from neupath.io.formats.json_records import read_json
-from neupath.io.formats.json_values import JSON_SUFFIXES, json_files
+from neupath.io.formats.json_values import JSON_SUFFIXES, is_json
 from neupath.io.formats.matlab import read_mat
 from neupath.io.formats.rdf import read_rdf
-from neupath.io.formats.rdf_statements import RDF_SUFFIXES, rdf_files
+from neupath.io.formats.rdf_statements import RDF_SUFFIXES, is_rdf
 from neupath.io.graph_toml import Config, read_config
 from neupath.io.interop import load_object, networkx_plan
 from neupath.io.load import BUILT_IN
@@ -70,9 +70,9 @@ class Format:
 
     name: str
     recognises: Callable[[Request], Any]
-    """Whether a path is of this format."""
-    read: Callable[[Request], Plan | HIN]
-    """Return its tables with their plan; a store and a plug-in may give a graph."""
+    """Whether a path is of this format, or the files of it that the path holds."""
+    read: Callable[[Request, Any], Plan | HIN]
+    """Takes what `recognises` returned, and returns tables with their plan; a store and a plug-in may give a graph."""
     suffixes: Sequence[str] = ()
     """The endings of its files."""
     is_streamed: bool = False
@@ -122,8 +122,8 @@ def load_source(
 
 
 def _load_path(request: Request) -> tuple[HIN, bool]:
-    found = find_format(request)
-    graph = found.read(request)
+    found, files = find_format(request)
+    graph = found.read(request, files)
     return graph if isinstance(graph, HIN) else read_tables(graph), found.name == "store"
 
 
@@ -135,8 +135,8 @@ def find_tables(
         return None
     with _system_errors(source):
         request = Request(locate(Path(source), data), config, duplicates)
-        found = find_format(request)
-        return cast(Plan, found.read(request)) if found.is_streamed else None
+        found, files = find_format(request)
+        return cast(Plan, found.read(request, files)) if found.is_streamed else None
 
 
 def locate(path: Path, data: str | Path | None) -> Path:
@@ -193,11 +193,11 @@ def _system_errors(source: object) -> Iterator[None]:
 
 
 # ---- Databases, stores and files that describe themselves ----------------------------------------
-def _read_database(request: Request) -> Plan:
+def _read_database(request: Request, _: object) -> Plan:
     return read_database(request.path, request.choice, request.settings, request.duplicates, request.progress)
 
 
-def _read_store(request: Request) -> HIN:
+def _read_store(request: Request, _: object) -> HIN:
     if request.config is not None or request.duplicates is not None:
         raise SourceError(
             f"{request.path} is a store, and ‹config› and ‹duplicates› took effect when it was imported; leave them out"
@@ -215,12 +215,12 @@ def _matlab_file(request: Request) -> Path | None:
     return files[0] if len(files) == 1 and not tables else None
 
 
-def _read_matlab(request: Request) -> Plan | HIN:
+def _read_matlab(request: Request, file: Path) -> HIN:
     settings = _read_optional(request.config)  # that of a folder is for its tables
-    return read_mat(_matlab_file(request) or request.path, settings, request.duplicates)
+    return read_mat(file, settings, request.duplicates)
 
 
-def _read_graph_file(request: Request) -> Plan:
+def _read_graph_file(request: Request, _: object) -> Plan:
     if request.config is not None:
         raise SourceError(f"{request.path} describes itself and takes no graph.toml, but {request.config} was given")
     return read_graph_file(request.path, request.duplicates or "count")
@@ -233,37 +233,36 @@ def _is_benchmark(request: Request) -> bool:
 
 def _exports(request: Request) -> list[Path]:
     """Return the files of apoc.export.csv that a path holds, none if graph.toml says that they are ordinary tables."""
-    tables = _own_tables(request)
+    tables = [table for table in _files(request, is_text_table) if table == request.path or is_table_file(table)]
     keys = {table: keys_of(table) for table in tables if not request.settings.names_tables}
-    return [table for table in tables if keys[table]] if set().union(*keys.values()) == {*KEYS} else []
+    return [table for table in keys if keys[table]] if set().union(*keys.values()) == {*KEYS} else []
 
 
-def _own_tables(request: Request) -> list[Path]:
-    path = request.path
-    if not path.is_dir():
-        return [path] if is_text_table(path) else []
-    files = [file for file in path.iterdir() if is_text_table(file) and is_table_file(file)]
-    return sorted(file for file in files if not any(fnmatch(file.name, each) for each in request.settings.ignore))
+def _read_exports(request: Request, files: Sequence[Path]) -> Plan:
+    others = [file for file in _files(request, is_text_table) if file not in files and is_table_file(file)]
+    return read_exports(files, replace(request.options, notes=_left_out(others, files[0].name)))
 
 
-def _read_exports(request: Request) -> Plan:
-    files = _exports(request)
-    others = [
-        f"{file.name} was left out: the graph is read from {files[0].name}"
-        for file in _own_tables(request)
-        if file not in files
-    ]
-    return read_exports(files, replace(request.options, notes=others))
+def _left_out(files: Sequence[Path], read: str) -> list[str]:
+    return [f"{file.name} was left out: the graph is read from {read}" for file in files]
 
 
 # ---- RDF, JSON and DBLP's XML --------------------------------------------------------------------
-def _files(request: Request, files_of: Callable[..., list[Path]]) -> list[Path]:
+def _files(request: Request, is_kind: Callable[[Path], bool]) -> list[Path]:
+    """Return the files of a kind that a path holds: the file itself, or those of a folder without the ignored ones."""
+    if not request.path.is_dir():
+        return [request.path] if is_kind(request.path) else []
+    files = sorted(file for file in request.path.iterdir() if is_kind(file))
+    return [file for file in files if not any(fnmatch(file.name, pattern) for pattern in request.settings.ignore)]
+
+
+def _files_without_tables(request: Request, is_kind: Callable[[Path], bool]) -> list[Path]:
     """Return the files of a kind that a path holds, none if it is a folder that is read as tables."""
-    path, files = request.path, files_of(request.path)
-    if not files or not path.is_dir():
-        return files
-    has_tables = any(map(is_table_file, path.iterdir())) or request.settings.names_tables
-    return [] if has_tables else files_of(path, request.settings.ignore)
+    files = _files(request, is_kind)
+    if files and request.path.is_dir():
+        has_tables = any(map(is_table_file, request.path.iterdir())) or request.settings.names_tables
+        return [] if has_tables else files
+    return files
 
 
 def _statement_options(request: Request, *, takes_rdf: bool = False) -> ReadOptions:
@@ -284,9 +283,8 @@ def _statement_options(request: Request, *, takes_rdf: bool = False) -> ReadOpti
     return request.options
 
 
-def _read_rdf(request: Request) -> Plan | HIN:
-    files, records = _files(request, rdf_files), json_files(request.path, request.settings.ignore)
-    if records:
+def _read_rdf(request: Request, files: Sequence[Path]) -> HIN:
+    if records := _files(request, is_json):
         raise SourceError(
             f"{request.path} has RDF ({files[0].name}) and JSON ({records[0].name}); put each into a folder of its "
             f"own, or name the files to skip under ignore in graph.toml"
@@ -297,23 +295,20 @@ def _read_rdf(request: Request) -> Plan | HIN:
     return read_rdf(files, request.settings.rdf, options, request.progress)
 
 
-def _read_json(request: Request) -> Plan | HIN:
+def _read_json(request: Request, files: Sequence[Path]) -> Plan:
     options = replace(_statement_options(request), in_tables=False)
-    content = read_json(_files(request, json_files), options, request.progress)
+    content = read_json(files, options, request.progress)
     return content if isinstance(content, Plan) else networkx_plan(content, duplicates=options.duplicates)
 
 
 # ---- Tables --------------------------------------------------------------------------------------
-def _read_tables(request: Request) -> Plan:
+def _read_tables(request: Request, _: object) -> Plan:
     path = request.path
     if not path.is_dir():
         return recognise_files([path], path.parent, request.settings, request.duplicates, where=path)
-    source, ignore = recognise_folder(path, request.config, request.duplicates), request.settings.ignore
-    others = [
-        f"{file.name} was left out: the graph is read from the tables beside it"
-        for file in (*rdf_files(path, ignore), *json_files(path, ignore))
-    ]
-    return replace(source, options=replace(source.options, notes=[*source.options.notes, *others]))
+    plan = recognise_folder(path, request.config, request.duplicates)
+    notes = _left_out([*_files(request, is_rdf), *_files(request, is_json)], "the tables beside it")
+    return replace(plan, options=replace(plan.options, notes=[*plan.options.notes, *notes]))
 
 
 # ---- Readers of installed packages ---------------------------------------------------------------
@@ -330,7 +325,7 @@ def _suffix(path: Path) -> str:
     return path.suffix.lower().removeprefix(".")
 
 
-def _read_by_plugin(request: Request) -> Plan | HIN:
+def _read_by_plugin(request: Request, _: object) -> Plan | HIN:
     path, package = request.path, READERS.package_of(_suffix(request.path))
     if request.config is not None or request.duplicates is not None:
         raise SourceError(f"{path} is read by the package {package}, without ‹config› and ‹duplicates›; leave them out")
@@ -352,15 +347,15 @@ FORMATS: tuple[Format, ...] = (
     Format("store", lambda request: is_store(request.path), _read_store),
     Format("MATLAB", _matlab_file, _read_matlab, (".mat",)),
     Format("graph file", lambda request: is_graph_file(request.path), _read_graph_file, GRAPH_SUFFIXES),
-    Format("HGB", _is_benchmark, lambda request: read_hgb(request.path, request.options)),
+    Format("HGB", _is_benchmark, lambda request, _: read_hgb(request.path, request.options)),
     Format("apoc.export.csv", _exports, _read_exports),
     Format(
         "DBLP",
         lambda request: is_dblp(request.path),
-        lambda request: read_dblp(request.path, _statement_options(request), request.progress),
+        lambda request, _: read_dblp(request.path, _statement_options(request), request.progress),
     ),
-    Format("RDF", lambda request: _files(request, rdf_files), _read_rdf, RDF_SUFFIXES),
-    Format("JSON", lambda request: _files(request, json_files), _read_json, JSON_SUFFIXES),
+    Format("RDF", lambda request: _files_without_tables(request, is_rdf), _read_rdf, RDF_SUFFIXES),
+    Format("JSON", lambda request: _files_without_tables(request, is_json), _read_json, JSON_SUFFIXES),
     Format(
         "tables",
         lambda request: request.path.is_dir() or is_table(request.path),
@@ -376,16 +371,16 @@ READERS: Registry[Reader] = Registry({}, Plugins("neupath.readers", _check_plugi
 """Functions of plug-ins that read a file, by its ending, such as "gdf"; neupath's own formats come first."""
 
 
-def find_format(request: Request) -> Format:
-    """Return the format of a file or folder; raise if neupath cannot read it, or not with these options."""
-    found = next((each for each in FORMATS if each.recognises(request)), None)
-    if found is None:
-        raise _unreadable(request.path)
-    if request.choice != TableChoice() and found.name != "database":
-        raise _no_database(request.path)
-    if request.as_of is not None and found.name != "store":
-        raise _no_version(request.path, request.as_of)
-    return found
+def find_format(request: Request) -> tuple[Format, Any]:
+    """Return the format of a path and its files; raise if neupath cannot read it, or not with these options."""
+    for found in FORMATS:
+        if files := found.recognises(request):
+            if request.choice != TableChoice() and found.name != "database":
+                raise _no_database(request.path)
+            if request.as_of is not None and found.name != "store":
+                raise _no_version(request.path, request.as_of)
+            return found, files
+    raise _unreadable(request.path)
 
 
 def _no_database(source: object) -> SourceError:

@@ -6,7 +6,6 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from fnmatch import fnmatch
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TextIO
@@ -83,12 +82,10 @@ def read_collections(file: Path, header: Record) -> Iterator[Collection]:
             raise scanner.error("expected the end of the document")
 
 
-def json_files(path: Path, ignore: tuple[str, ...] | list[str] = ()) -> list[Path]:
-    """Return the JSON files that a path holds: the file itself, or those of a folder without the ignored ones."""
-    names = {file: file.name.lower().removesuffix(".gz") for file in (path.iterdir() if path.is_dir() else [path])}
-    files = [file for file, name in names.items() if name.endswith(JSON_SUFFIXES) and not name.startswith(".")]
-    ignored = ignore if path.is_dir() else ()
-    return sorted(file for file in files if file.is_file() and not any(fnmatch(file.name, each) for each in ignored))
+def is_json(path: Path) -> bool:
+    """Whether a file is JSON by its name."""
+    name = path.name.lower().removesuffix(".gz")
+    return name.endswith(JSON_SUFFIXES) and not name.startswith(".") and path.is_file()
 
 
 @contextmanager

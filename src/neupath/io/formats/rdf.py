@@ -18,14 +18,13 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import GraphError, MissingExtraError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges, check_counts
 from neupath.graph.nodes import Nodes, Rows
-from neupath.io.formats.rdf_statements import Codes, Statements, Triples, change_some, read_statements
+from neupath.io.formats.rdf_statements import XSD, Codes, Statements, Triples, change_some, read_statements
 from neupath.io.graph_toml import RdfConfig
 from neupath.io.plan import ReadOptions
 from neupath.io.values import undeclared_attributes
 
 RDF, RDFS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#"
-OWL, XSD = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2001/XMLSchema#"
-SKOS = "http://www.w3.org/2004/02/skos/core#"
+OWL, SKOS = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2004/02/skos/core#"
 RDF_TYPE, SAME_AS, WIKIDATA_TYPE = f"{RDF}type", f"{OWL}sameAs", "http://www.wikidata.org/prop/direct/P31"
 NAME_PROPERTIES = (
     f"{RDFS}label", f"{SKOS}prefLabel", "http://schema.org/name", "https://schema.org/name",

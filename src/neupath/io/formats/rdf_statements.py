@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,19 +26,12 @@ from neupath.errors import SourceError, first_line
 from neupath.io.text_files import file_errors, open_raw
 
 Codes = NDArray[np.int32]
+XSD = "http://www.w3.org/2001/XMLSchema#"
 RDF_SUFFIXES = (".nt", ".nq", ".ttl", ".n3", ".trig", ".rdf", ".owl", ".jsonld")
 
 
 # ---- Recognising ---------------------------------------------------------------------------------
-def rdf_files(path: Path, ignore: Sequence[str] = ()) -> list[Path]:
-    """Return the RDF files that a path holds: the file itself, or those of a folder without the ignored ones."""
-    if not path.is_dir():
-        return [path] if _is_rdf(path) else []
-    files = sorted(file for file in path.iterdir() if _is_rdf(file))
-    return [file for file in files if not any(fnmatch(file.name, pattern) for pattern in ignore)]
-
-
-def _is_rdf(path: Path) -> bool:
+def is_rdf(path: Path) -> bool:
     """Whether a file is RDF by its name; a file named .xml also needs the root element of RDF/XML."""
     if path.name.startswith(".") or not path.is_file():
         return False
@@ -151,7 +143,7 @@ class _Collector:
     def add(self, lines: pa.Array, blank_id: Callable[[str], str]) -> None:
         """Add lines of N-Quads; `blank_id` gives a blank node its id."""
         subjects, predicates, objects = _split(lines, " ", 3)
-        self._num_in_graphs += pc.sum(pc.match_substring_regex(objects, r" (<[^ ]*>|_:[^ ]*) \.\n?$")).as_py() or 0
+        self._num_in_graphs += pc.sum(pc.match_substring_regex(objects, r" (<[^ ]*>|_:[^ ]*) \.\r?\n?$")).as_py() or 0
         codes = _numbers(predicates, self._predicates)
         is_value, is_quoted = pc.starts_with(objects, '"'), pc.starts_with(objects, "<<(")
         quoted = subjects.filter(is_quoted).to_pylist()
@@ -233,7 +225,9 @@ def _unescape(texts: list[str]) -> list[str]:
 def _tag(suffix: str) -> str:
     """Return the language or datatype of a literal from what follows it in its line."""
     found = re.match(r"(@[^ ]+)|\^\^<([^>]*)>", suffix)
-    return (found[1] or found[2]) if found else "http://www.w3.org/2001/XMLSchema#string"
+    if found is None:
+        return f"{XSD}string"
+    return found[1].partition("--")[0] if found[1] else str(found[2])  # -- begins the direction of a text
 
 
 def _numbers(texts: pa.Array, numbers: dict[str, int], meaning: Callable[[str], str] = lambda iri: iri[1:-1]) -> Codes:
@@ -329,13 +323,15 @@ def _parse(file: Path, source: Any, kind: Any, *, before: int = 0, **options: An
         reason = re.sub(r"^Parser error (at|between) .*?: ", "", error.msg or "it is not RDF")
         place = f"{file}, line {before + error.lineno}" if error.lineno else f"{file}"
         raise SourceError(f"{place}: {' '.join(reason.split())[:300]}") from error
-    except (ValueError, MemoryError) as error:  # MemoryError: a token of 16 MiB
+    except (ValueError, MemoryError) as error:
+        if not str(error):  # there is no memory left; the parser, too, calls a token of 16 MiB a MemoryError
+            raise
         raise SourceError(f"{file} cannot be read as RDF: {first_line(error)}") from error
 
 
 _PATH = r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})*"
 _IRI = rf"<https?://[A-Za-z0-9.-]+(?::[0-9]+)?(?:/{_PATH})?(?:\?{_PATH})?(?:#{_PATH})?>"
-_LITERAL = r'"[^"\\]*"(?:@[a-z]{2,3}|\^\^<http://www\.w3\.org/2001/XMLSchema#[A-Za-z]+>)?'
+_LITERAL = r'"[^"\\\r\n]*"(?:@[a-z]{2,3}|\^\^<http://www\.w3\.org/2001/XMLSchema#[A-Za-z]+>)?'
 _PLAIN = rf"^{_IRI} {_IRI} (?:{_IRI}|{_LITERAL})"
 """How lines begin that are canonical as they are: IRIs of allowed characters, and no escapes."""
 
