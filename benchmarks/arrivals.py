@@ -25,12 +25,13 @@ import numpy as np
 import pyarrow as pa
 from powerlaw import powerlaw
 
-from neupath import HIN, CountPath, Edges, NeuPath, Nodes, PathSim
+from neupath import HIN, Edges, NeuPath, Nodes, PathSim
 from neupath.engine.scorer import RowChange, RowEdge
 from neupath.learn.evaluation import evaluate, split_queries
 from neupath.learn.models import PairModel
-from neupath.learn.reproduce.protocol import FULL, IMDB, Column, load_graph
 from neupath.live import LiveGraph
+from neupath_paper.countpath import CountPath
+from neupath_paper.protocol import FULL, IMDB, Column, load_graph
 
 ROUNDS, EDGES, WARM = 5, 100, 20
 BATCH = 10

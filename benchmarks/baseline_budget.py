@@ -10,9 +10,9 @@ import argparse
 import os
 from pathlib import Path
 
-from neupath.learn.models import metapath_gnns
-from neupath.learn.reproduce.protocol import FULL, IMDB
-from neupath.learn.reproduce.runs import Run, execute
+from neupath_paper import metapath_gnns
+from neupath_paper.protocol import FULL, IMDB
+from neupath_paper.runs import Run, execute
 
 MODELS = ("gcn", "gat", "rgcn", "hgt", "gtn")
 BUDGETS: dict[str, tuple[tuple[str, object], ...]] = {

@@ -128,7 +128,7 @@ class Case:
 def cases_of(data: Path | None) -> Iterator[Case]:
     yield Case("stdlib", npth.load("stdlib"), "class-method-class")
     if data is not None:
-        from neupath.learn.reproduce.protocol import load_graph
+        from neupath_paper.protocol import load_graph
 
         imdb, kg20c, hetionet = load_graph("imdb", data), load_graph("kg20c", data), npth.load(data / "hetionet")
         yield Case("imdb", imdb, "MAM")

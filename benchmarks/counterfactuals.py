@@ -26,8 +26,8 @@ from neupath.evidence import counterfactuals
 from neupath.evidence.counterfactual_problem import without_edges
 from neupath.evidence.counterfactuals import rank_and_score, what_if
 from neupath.graph.nodes import Rows
-from neupath.learn.reproduce.protocol import load_graph
 from neupath.measures import measure_named
+from neupath_paper.protocol import load_graph
 
 LARGEST = 4  # sets that exhaustive search tries
 PATHS = {"pathsim": ["a-b-a", "a-b-c-b-a"], "joinsim": ["a-b-a", "a-b-c-b-a"]}

@@ -376,7 +376,7 @@ def cases_of(data: Path | None, edges: list[int]) -> Iterator[Case]:
     """Yield the graphs and meta-paths to measure."""
     yield Case("stdlib", npth.load("stdlib"), "class-method-class")
     if data is not None:
-        from neupath.learn.reproduce.protocol import load_graph
+        from neupath_paper.protocol import load_graph
 
         imdb, kg20c, hetionet = load_graph("imdb", data), load_graph("kg20c", data), npth.load(data / "hetionet")
         yield Case("imdb", imdb, "MAM")

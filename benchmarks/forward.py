@@ -35,7 +35,7 @@ from neupath.learn.evaluation import evaluate, split_queries
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.models import neupath as neupath_module
 from neupath.learn.models.neupath import Encoder, EncoderLayer, Variant
-from neupath.learn.reproduce.protocol import load_graph
+from neupath_paper.protocol import load_graph
 
 ROUNDS, QUERIES = 5, 20
 

@@ -21,8 +21,8 @@ import neupath as npth
 from neupath import HIN
 from neupath.learn.evaluation import auc, evaluate, split_queries
 from neupath.learn.labels import Pairs, Protocol, draw_pairs
-from neupath.learn.reproduce.protocol import columns_in, load_graph
 from neupath.measures import measure_named
+from neupath_paper.protocol import columns_in, load_graph
 
 
 def columns(data: Path) -> None:

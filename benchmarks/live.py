@@ -150,7 +150,7 @@ def draw(costs: Sequence[Cost], target: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    from neupath.learn.reproduce.reports import COLOURS
+    from neupath_paper.reports import COLOURS
 
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": "neupath", "font.size": 9}):
         figure = Figure(figsize=(6, 3.6), layout="constrained")

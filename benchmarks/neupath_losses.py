@@ -29,9 +29,9 @@ from neupath.learn.evaluation import ndcg_by_query, split_queries
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.models import NeuPath
 from neupath.learn.models.model import weighted_error
-from neupath.learn.reproduce.protocol import IMDB, acm_columns, load_graph
-from neupath.learn.reproduce.real_labels import TASKS, draw_labels, judge
 from neupath.measures import PathSim
+from neupath_paper.protocol import IMDB, acm_columns, load_graph
+from neupath_paper.real_labels import TASKS, draw_labels, judge
 
 COLUMNS = {column.metapath: column for column in (*IMDB, *acm_columns("kg20c"))}
 REAL = ("papers of one domain", "papers of one area", "movies that share two genres")

@@ -46,8 +46,8 @@ from neupath.learn.evaluation import Split, bootstrap_interval, evaluate, ndcg_b
 from neupath.learn.inference import infer
 from neupath.learn.labels import Protocol, draw_pairs
 from neupath.learn.registry import ARCHITECTURES, make_model
-from neupath.learn.reproduce.protocol import BUILT_IN, IMDB, Column, acm_columns, load_graph
 from neupath.measures import PathSim
+from neupath_paper.protocol import BUILT_IN, IMDB, Column, acm_columns, load_graph
 
 TRIAL = "trial"
 COLUMNS = {column.metapath: column for column in (*IMDB, *acm_columns("kg20c"))}

@@ -20,7 +20,7 @@ import numpy as np
 import neupath as npth
 from neupath import HIN
 from neupath.engine.topk import product_kernels
-from neupath.learn.reproduce.protocol import load_graph
+from neupath_paper.protocol import load_graph
 
 CASES = {
     "imdb": [("movie-actor-movie", "movie-director-movie")],

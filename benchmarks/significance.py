@@ -31,8 +31,8 @@ from neupath.engine.scorer import Scorer
 from neupath.evidence.permutation import Permutations
 from neupath.evidence.significance import degree_classes, null_model, relations_of, significance
 from neupath.graph.nodes import Id
-from neupath.learn.reproduce.protocol import load_graph
 from neupath.store import open_store, write_store
+from neupath_paper.protocol import load_graph
 
 PAIRS, GRAPHS = 1000, 20
 CASES = (("kg20c", "APCPA"), ("hetionet", "Disease-Gene-Disease"), ("hetionet", "Gene-Anatomy-Gene"))

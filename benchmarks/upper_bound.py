@@ -17,7 +17,7 @@ import neupath as npth
 from neupath.learn.evaluation import ndcg, ndcg_released, split_queries
 from neupath.learn.models.class_table import ClassTable
 from neupath.learn.models.flat_graph import FlatGraph
-from neupath.learn.reproduce.protocol import columns_in, load_graph
+from neupath_paper.protocol import columns_in, load_graph
 
 QUERIES = 150
 

@@ -27,7 +27,7 @@ def main() -> None:
     scorers: dict[str, npth.Scorer] = {f"pathsim, {path}": npth.PathSim(path) for path in paths}
     scorers |= {name: graph_measure_named(name, arguments.node_type) for name in GRAPH_MEASURES}
     if arguments.embeddings:
-        from neupath.learn.models import MetaPath2Vec, Node2Vec
+        from neupath_paper.walk_embeddings import MetaPath2Vec, Node2Vec
 
         scorers["node2vec"] = Node2Vec(arguments.node_type)
         scorers |= {f"metapath2vec, {path}": MetaPath2Vec(path) for path in paths}

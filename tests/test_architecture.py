@@ -16,7 +16,8 @@ _FILE = re.compile(r"`([\w/.-]+\.(?:py|md|js|toml))`")
 def test_the_files_named_on_a_page_exist(page: str) -> None:
     names = _FILE.findall((ROOT / page).read_text(encoding="utf-8"))
     assert len(names) > 10
-    folders = (ROOT, ROOT / "tests", SOURCE, *(folder for folder in SOURCE.rglob("*") if folder.is_dir()))
+    rooms = [folder for folder in (ROOT / "src").rglob("*") if folder.is_dir()]
+    folders = (ROOT, ROOT / "tests", *rooms)
     assert [name for name in names if not any((folder / name).exists() for folder in folders)] == []
 
 

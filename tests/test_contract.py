@@ -11,7 +11,6 @@ from neupath import HIN
 from neupath.engine.scorer import Scorer
 from neupath.errors import MissingExtraError, NodeError, QueryError
 from neupath.evidence.explanation import explain_model
-from neupath.learn.inference import PathRanker
 from neupath.measures import GRAPH_MEASURES, MEASURES, AvgSim, Combination, Part, RelSim
 from tests.graphs import shop_graph
 
@@ -27,7 +26,7 @@ LABELS = [(f"u{query}", f"u{target}", (query + target) % 5 / 4) for query in ran
 SCORERS: dict[str, Callable[[], Scorer]] = {
     name: lambda measure=measure: measure(PATH) for name, measure in MEASURES.items()
 }
-SCORERS |= {"combination": lambda: Combination(PARTS), "pathranker": lambda: PathRanker(parts=PARTS)}
+SCORERS |= {"combination": lambda: Combination(PARTS)}
 SCORERS |= {"relsim": lambda: RelSim([PATH, "user-item-user"], [0.7, 0.3]), "avgsim": lambda: AvgSim(PATH)}
 SCORERS |= {name: lambda measure=measure: measure("user") for name, measure in GRAPH_MEASURES.items()}
 SCORERS |= {
@@ -53,7 +52,6 @@ SYMMETRIC = (
     "jaccard",
     "overlap",
     "combination",
-    "pathranker",
     "relsim",
     "scan",
 )

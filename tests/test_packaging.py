@@ -37,8 +37,8 @@ main(sys.argv[1:])
 
 
 PUBLIC_API = """
-AvgSim Combination CommuteTime CountPath DWPC DWPCNoRepeats Edges Explanation HIN HeteSim Hit Hits Inferred Jaccard
-JoinSim Joined MetaPath NeuPath NeuPathError Nodes Overlap PCRW PPR Part PathCount PathRanker PathSim RWR
+AvgSim Combination CommuteTime DWPC DWPCNoRepeats Edges Explanation HIN HeteSim Hit Hits Inferred Jaccard
+JoinSim Joined MetaPath NeuPath NeuPathError Nodes Overlap PCRW PPR Part PathCount PathSim RWR
 RankComparison RelSim Related Relation SCAN Schema Scorer SetExplanation Significance SimRank SimilarityFeatures
 SourceWarning Stability Tversky WhatIf __version__ compare enumerate_metapaths evaluate evaluate_pairs explain
 explain_set from_networkx from_pyg from_tables from_triples infer join load load_scorer relate significance
@@ -52,7 +52,7 @@ HEAVY = (
 
 def test_dir_is_the_public_api() -> None:
     assert dir(neupath) == PUBLIC_API.split()
-    need_extras = {"CountPath", "NeuPath", "SimilarityFeatures", "train_auto"}
+    need_extras = {"NeuPath", "SimilarityFeatures", "train_auto"}
     assert sorted(neupath.__all__) == sorted(set(PUBLIC_API.split()) - need_extras - {"__version__"})
 
 
@@ -66,6 +66,13 @@ def test_every_public_name_can_be_imported() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'neupath' has no attribute 'Nothing'"):
         _ = neupath.Nothing
+
+
+def test_a_name_that_is_gone_says_what_to_use() -> None:
+    with pytest.raises(ImportError, match="no CountPath any more; .*: from neupath_paper.countpath import CountPath"):
+        from neupath import CountPath  # noqa: F401
+    with pytest.raises(ImportError, match=r"no PathRanker any more; .* use infer\(hin, pairs\).scorer"):
+        _ = neupath.PathRanker
 
 
 @pytest.mark.parametrize("module", ["neupath", "neupath.cli"])
@@ -98,7 +105,7 @@ def test_the_wheel_works_alone(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         archive.extractall(tmp_path / "site")
-    assert {"neupath/py.typed", "neupath/service/examples.json", "neupath/learn/reproduce/imdb.toml"} <= set(names)
+    assert {"neupath/py.typed", "neupath/service/examples.json", "neupath_paper/imdb.toml"} <= set(names)
     page = sorted(path.name for path in (ROOT / "src" / "neupath" / "service" / "page" / "bundle").iterdir())
     assert {f"neupath/service/page/bundle/{name}" for name in page} <= set(names)
     assert {"index.html", "icon.svg", "LICENSES.txt"} <= set(page)

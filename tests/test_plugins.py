@@ -16,6 +16,7 @@ import pytest
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath._runtime.plugins import Plugins
+from neupath.cli.program import COMMANDS
 from neupath.errors import PluginError, PluginWarning, SourceError
 from neupath.io.registry import READERS
 from neupath.learn.inference.features import inferred_measures
@@ -54,7 +55,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Registries that have loaded no plug-in yet; afterwards they are as before."""
-    for registry in (MEASURES, ARCHITECTURES, READERS):
+    for registry in (MEASURES, ARCHITECTURES, READERS, COMMANDS):
         plugins = registry._plugins
         monkeypatch.setattr(plugins, "_is_loaded", False)
         for name in ("_values", "_packages", "_problems"):
@@ -163,7 +164,7 @@ def test_a_built_in_name_loads_no_plugin(fresh: pytest.MonkeyPatch, toy: HIN) ->
     assert "pathsim" not in GRAPH_MEASURES
     assert "simrank" not in MEASURES
     assert check_architecture("neupath") == "neupath"
-    assert "neupath" in learning_from("labels", built_in=True)
+    assert "neupath" in ARCHITECTURES.built_in
 
 
 def install(folder: Path, package: str, code: str, **groups: str) -> None:
@@ -231,6 +232,18 @@ def test_an_architecture_of_a_plugin_is_known_by_name(fresh: pytest.MonkeyPatch,
     assert "net" in learning_from("metapath")
     with pytest.warns(PluginWarning, match=r"the package nets 2\.0 offers 'csv' for neupath\.readers.*it is built in"):
         assert "csv" not in list(READERS)
+
+
+def test_a_command_of_a_plugin_is_listed_and_run(fresh: pytest.MonkeyPatch, tmp_path: Path, run: Run) -> None:
+    code = "HELLO = ('plugged_hello:hello', 'Say hello.')\ndef hello(name: str):\n    print('hello', name)"
+    install(tmp_path, "hello", code, commands="hello = plugged_hello:HELLO\nsearch = plugged_hello:HELLO")
+    install(tmp_path, "wrong", "WRONG = 3", commands="wrong = plugged_wrong:WRONG")
+    fresh.syspath_prepend(tmp_path)
+    said = run("hello", "you")
+    assert (said.code, said.out) == (0, "hello you\n")
+    assert "offers 'search' for neupath.commands, a name that is taken: it is built in" in said.err
+    assert "a command is a pair of texts" in said.err
+    assert "Say hello." in run("--help").out
 
 
 def test_a_reader_of_a_plugin_may_give_tables_and_a_plan(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:

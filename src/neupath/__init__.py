@@ -1,7 +1,7 @@
 """Similarity search in heterogeneous information networks: `load` a graph, `fit` a scorer, ask for its `top_k`.
 
 `dir(neupath)` lists the public API. Each name is imported when it is first used, so that a command starts with what it
-needs: only `NeuPath` and `CountPath` load torch, only `SimilarityFeatures` loads scikit-learn, and nothing loads the
+needs: only `NeuPath` loads torch, only `SimilarityFeatures` loads scikit-learn, and nothing loads the
 web stack, pandas or matplotlib.
 """
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
     from neupath.learn.auto import train_auto as train_auto
     from neupath.learn.evaluation import evaluate, evaluate_pairs, split_queries
-    from neupath.learn.inference import Inferred, PathRanker, infer
-    from neupath.learn.models import CountPath as CountPath
+    from neupath.learn.inference import Inferred, infer
     from neupath.learn.models import NeuPath as NeuPath
     from neupath.learn.registry import load_scorer
     from neupath.learn.similarity_features import SimilarityFeatures as SimilarityFeatures
@@ -74,8 +73,8 @@ _MODULES = {
     ),
     "neupath.learn.auto": ("train_auto",),
     "neupath.learn.evaluation": ("evaluate", "evaluate_pairs", "split_queries"),
-    "neupath.learn.inference": ("Inferred", "PathRanker", "infer"),
-    "neupath.learn.models": ("CountPath", "NeuPath"),
+    "neupath.learn.inference": ("Inferred", "infer"),
+    "neupath.learn.models": ("NeuPath",),
     "neupath.learn.registry": ("load_scorer",),
     "neupath.learn.similarity_features": ("SimilarityFeatures",),
     "neupath.measures": (
@@ -85,13 +84,20 @@ _MODULES = {
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 _ROOMS = ("engine", "errors", "graph", "io", "learn", "measures", "store")  # as in `neupath.errors.GraphError`
-_NEED_EXTRAS = ("CountPath", "NeuPath", "SimilarityFeatures", "train_auto")
+_NEED_EXTRAS = ("NeuPath", "SimilarityFeatures", "train_auto")
 """Not in __all__: a star import must need neither torch nor scikit-learn."""
+_GONE = {
+    "CountPath": "it is a row of the paper's tables: from neupath_paper.countpath import CountPath",
+    "PathRanker": "it is gone: use infer(hin, pairs).scorer, or train_auto(hin, pairs, folder)",
+}
+"""Names of before 0.1.0, and what to use instead."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"neupath.{name}")
+    if name in _GONE:
+        raise ImportError(f"neupath has no {name} any more; {_GONE[name]}")
     if name not in _MODULE_OF:
         raise AttributeError(f"module 'neupath' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
@@ -128,7 +134,6 @@ __all__ = [
     "Overlap",
     "Part",
     "PathCount",
-    "PathRanker",
     "PathSim",
     "RankComparison",
     "RelSim",

@@ -87,12 +87,7 @@ def test_compare_lists_the_learned_models(run: Run, tmp_path: Path) -> None:
     labels = tmp_path / "pairs.csv"
     labels.write_text("query,target,score\nMike,Bob,1\nMike,Mary,0.8\nMary,Ann,0.2857142857\nJim,Ann,0\n")
     report = run("infer", "toy", labels, "--compare", "--max-length", 4, "--json").json
-    assert [row["model"] for row in report["compared"]] == [
-        "infer",
-        "pathranker",
-        "countpath",
-        "neupath",
-    ]
+    assert [row["model"] for row in report["compared"]] == ["infer", "pathboost", "neupath"]
     assert all(row["rmse"] >= 0 or row["reason"] for row in report["compared"])
 
 

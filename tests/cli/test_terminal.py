@@ -28,7 +28,7 @@ from tests.graphs import STEER, steering, steering_graph
 
 
 def commands(program: Any) -> Iterator[Any]:
-    for name in program.commands:
+    for name in program.list_commands(None):
         command = program.load(name)
         yield command
         yield from getattr(command, "commands", {}).values()

@@ -199,7 +199,7 @@ def test_a_model_is_not_saved_among_the_tables_of_its_graph(
 
 def test_help_and_errors_name_every_architecture(run: Run) -> None:
     from neupath.learn.registry import ARCHITECTURES
-    from neupath.learn.reproduce import runs
+    from neupath_paper import runs
 
     assert set(ARCHITECTURES) <= {*runs.LEARNED, *runs.CLASSICAL}
     help_text = run("train", "--help").out

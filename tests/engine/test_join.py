@@ -354,11 +354,11 @@ def test_blocks_without_a_manifest_are_removed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_blocks_of_a_model_that_learned_something_else_are_refused(tmp_path: Path, monkeypatch) -> None:
-    from neupath.learn.models import MLP
+    from neupath.learn.models import RGCN
 
     hin = npth.load("toy")
     labels = [("Mike", "Bob", 1.0), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.5)]
-    one, other = (MLP(dim=4, epochs=2).fit(hin, some) for some in (labels, labels[:2]))
+    one, other = (RGCN(dim=4, epochs=2).fit(hin, some) for some in (labels, labels[:2]))
     with monkeypatch.context() as broken, pytest.raises(KeyboardInterrupt):
         broken.setattr(ResultFile, "finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         join(hin, one, tmp_path / "a.parquet", 2, block=2)

@@ -68,7 +68,7 @@ def test_a_new_architecture_trains_saves_loads_and_searches(toy: HIN, tmp_path: 
 
 
 def test_a_new_architecture_is_offered_and_checked_by_name() -> None:
-    assert "degreenet" in learning_from("labels", baseline=True)
+    assert "degreenet" in learning_from("labels")
     with pytest.raises(NeuPathError, match=r"no architecture 'degreene' .*; did you mean 'degreenet'\?"):
         make_model("degreene")
     with pytest.raises(NeuPathError, match="a degreenet model has no dim; it has batch_size, device, epochs"):
@@ -114,6 +114,13 @@ def test_settings_that_an_architecture_lacks_are_declared(architecture: str) -> 
     known = make_model(architecture).params()
     settings = ("layers", "epochs", "dim", "paths", "learning_rate")
     assert tuple(setting for setting in settings if setting not in known) == ARCHITECTURES[architecture].lacks
+
+
+def test_a_saved_path_ranker_opens_as_the_combination_that_it_is(toy: HIN, tmp_path: Path) -> None:
+    learned = npth.Combination([npth.Part("pathsim", "APVPA", 0.7), npth.Part("joinsim", "APA", 0.3)]).fit(toy)
+    params = learned.params() | {"max_length": 4, "seed": 0}
+    (tmp_path / "config.json").write_text(json.dumps({"scorer": "pathranker", "params": params}))
+    assert npth.load_scorer(tmp_path, toy).top_k("Mike") == learned.top_k("Mike")
 
 
 def test_the_device_of_a_saved_measure_is_checked(toy: HIN, tmp_path: Path) -> None:

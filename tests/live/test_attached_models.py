@@ -18,11 +18,12 @@ pytest.importorskip("torch")
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes
-from neupath.learn.models import CountPath, NeuPath, neupath_updates
+from neupath.learn.models import NeuPath, neupath_updates
 from neupath.learn.models.class_table import ClassTable, LayerClasses
 from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
 from neupath.live import LiveGraph, LiveScorer, LiveStore, View
 from neupath.store import Edge, Node, Update, write_store
+from neupath_paper.countpath import CountPath
 from tests.graphs import RELATIONS, hins
 from tests.live.comparison import rebuilt, set_edges
 

@@ -76,35 +76,26 @@ def _auto(hin: HIN, metapath: str) -> None:
 
 
 def _learn(hin: HIN, metapath: str, query: str) -> None:
-    """Train two models on labels alone, if torch is installed, and show what they learned."""
+    """Train NeuPath on labels alone, if torch is installed, and show what it learned."""
     try:
         from neupath.learn.training_run import learn
     except MissingExtraError as error:
         stdout.print(f"\nLearning from examples is left out: {error}", highlight=False, markup=False, soft_wrap=True)
         return
-    settings: dict[str, dict[str, int]] = {"neupath": {"epochs": 10}, "countpath": {"epochs": 20}}
-    with TemporaryDirectory() as parent:
-        for architecture, options in settings.items():
-            folder = Path(parent) / architecture
-            flags = " ".join(f"--{name} {value}" for name, value in options.items())
-            train = f"neupath train stdlib --metapath {metapath} --architecture {architecture}"
-            _show_command(f"{train} {flags} --device cpu --out {architecture}")
-            with ProgressBars() as bars:
-                learned = learn(
-                    hin, architecture, metapath, None, folder, measure="pathsim", protocol="strict", seed=0,
-                    settings={**options, "device": "cpu"}, on_epoch=bars.show_epoch,
-                )  # fmt: skip
-            for text, weight in learned.metapaths:
-                stdout.print(f"found, from labelled pairs alone: {text} with weight {weight:.3f}", highlight=False)
-            _show_command(f"neupath evaluate stdlib --model {architecture} --metapath {metapath}")
-            model = load_scorer(folder, hin)
-            evaluation = compare_on_test(model, make_scorer(hin, metapath=metapath), "strict", 400, 0)
-            title = f"{architecture} against pathsim, on {evaluation.queries} unseen queries"
-            stdout.print(render_evaluation(evaluation, title))
-            if architecture == "neupath":
-                _show_command(f"neupath search stdlib {query} --model {architecture} -k 5")
-                title = f"classes most similar to {query}, as NeuPath learned it"
-                stdout.print(render_hits(model.top_k(query, k=5), title), crop=False)
+    _show_command(f"neupath train stdlib --metapath {metapath} --epochs 10 --device cpu --out model")
+    with TemporaryDirectory() as folder, ProgressBars() as bars:
+        learn(
+            hin, "neupath", metapath, None, Path(folder), measure="pathsim", protocol="strict", seed=0,
+            settings={"epochs": 10, "device": "cpu"}, on_epoch=bars.show_epoch,
+        )  # fmt: skip
+        model = load_scorer(folder, hin)
+    _show_command(f"neupath evaluate stdlib --model model --metapath {metapath}")
+    evaluation = compare_on_test(model, make_scorer(hin, metapath=metapath), "strict", 400, 0)
+    title = f"neupath against pathsim, on {evaluation.queries} unseen queries"
+    stdout.print(render_evaluation(evaluation, title))
+    _show_command(f"neupath search stdlib {query} --model model -k 5")
+    title = f"classes most similar to {query}, as NeuPath learned it"
+    stdout.print(render_hits(model.top_k(query, k=5), title), crop=False)
 
 
 def _show_command(command: str) -> None:

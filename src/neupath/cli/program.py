@@ -16,9 +16,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from neupath._runtime.plugins import Plugins, Registry
 from neupath.errors import NeuPathError, PluginWarning, SourceWarning, hide_password
 
-COMMANDS: dict[str, tuple[str, str]] = {
+_COMMANDS = {
     "demo": (
         "neupath.cli.demo:demo",
         "Run the main commands, end to end, on Python's own standard library as a graph.",
@@ -70,10 +71,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "neupath.cli.train_commands:evaluate",
         "Compare a saved model with an exact measure, on unseen queries against all targets, or with labelled pairs.",
     ),
-    "reproduce": (
-        "neupath.cli.train_commands:reproduce",
-        "Reproduce the paper's tables and figures: every model on every column, and what the paper's protocol hides.",
-    ),
     "serve": ("neupath.cli.serve_command:serve", "Serve graphs over HTTP, with an explorer page for a browser."),
     "mcp": (
         "neupath.cli.serve_command:mcp",
@@ -101,6 +98,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
 }
 """Where each command is, and its summary: the first sentence of its help, for `neupath --help` to import none."""
+
+
+def _check_plugin(_name: str, value: Any) -> str | None:
+    is_pair = isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, str) for part in value)
+    return None if is_pair else 'a command is a pair of texts: "module:function", and its summary'
+
+
+COMMANDS: Registry[tuple[str, str]] = Registry(_COMMANDS, Plugins("neupath.commands", _check_plugin, _COMMANDS))
+"""All commands; those of plug-ins are looked for where a name is not built in, or all are listed."""
 BAD_INPUT, INTERRUPTED = 2, 130
 
 
@@ -139,7 +145,12 @@ class Program(CommandGroup):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self.commands = {name: TyperCommand(name, help=summary) for name, (_, summary) in COMMANDS.items()}
+        self.commands = {name: TyperCommand(name, help=summary) for name, (_, summary) in _COMMANDS.items()}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        for name, (_, summary) in COMMANDS.items():
+            self.commands.setdefault(name, TyperCommand(name, help=summary))
+        return super().list_commands(ctx)
 
     def load(self, name: str) -> Any:
         """Import a command, in place of its summary, and return it."""

@@ -1,4 +1,4 @@
-"""train, evaluate and reproduce: learned similarity, how good it is, and the paper's tables and figures."""
+"""train and evaluate: learned similarity, and how good it is."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -73,9 +73,7 @@ def train(
     target_type: TargetTypeOption = None,
     measure: MeasureOption = "pathsim",
     protocol: ProtocolOption = "strict",
-    layers: Annotated[
-        int | None, typer.Option("--layers", help="The longest path that it sees (countpath: half); 2 by default.")
-    ] = None,
+    layers: Annotated[int | None, typer.Option("--layers", help="The longest path that it sees; 2 by default.")] = None,
     paths: Annotated[
         int | None, typer.Option("--paths", help="How many path instances NeuPath keeps, T; 3 by default.")
     ] = None,
@@ -91,9 +89,6 @@ def train(
     learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="The first learning rate.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Decides the split, the labels and the weights.")] = 0,
     device: DeviceOption = None,
-    processes: Annotated[
-        int, typer.Option("--processes", help="Processes that share the queries of each batch; for neupath.")
-    ] = 1,
     as_json: JsonOption = False,
 ) -> None:
     """Learn similarity from labelled pairs, or from labels that an exact measure gives for 400 queries.
@@ -134,7 +129,7 @@ def train(
     if types is not None and pairs is None:
         raise QueryError("the labels take their node type from --metapath; leave out --node-type")
     if architecture == "auto":
-        for name in (*(name for name in options if name in settings), *(["processes"] if processes != 1 else [])):
+        for name in (name for name in options if name in settings):
             flag = name.replace("_", "-")
             raise QueryError(
                 f"auto chooses the settings of what it tries; leave out --{flag}, or give an --architecture"
@@ -145,14 +140,14 @@ def train(
         raise QueryError(f"--budget is for auto, and the architecture is {architecture}; leave it out")
     hin = source.load()
     labels = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
-    if labels is not None and architecture != "countpath" and (few := too_few(labels)) is not None:
+    if labels is not None and (few := too_few(labels)) is not None:
         note(few)
     from neupath.learn.training_run import learn
 
     with ProgressBars() as bars:
         learned = learn(
             hin, architecture, metapath, labels, out, measure=measure, protocol=protocol, seed=seed,
-            settings=settings, on_epoch=bars.show_epoch, processes=processes,
+            settings=settings, on_epoch=bars.show_epoch,
         )  # fmt: skip
     if as_json:
         print_json(learned.to_dict())
@@ -161,9 +156,9 @@ def train(
     if learned.validation_rmse is not None:
         error = f"validation RMSE {learned.validation_rmse:.4f}"
     print_text(f"saved to {out}: {error}, best of {learned.epochs} epochs")
-    for text, weight in learned.metapaths:
+    for text, weight in learned.metapaths or ():
         print_text(f"it reads as {text} with weight {weight:.3f}")
-    if architecture == "countpath" and not learned.metapaths:
+    if learned.metapaths == []:
         print_text("no path explains the labels better than a score of 0 for every pair")
 
 
@@ -342,85 +337,3 @@ def _render_shares(shares: Sequence[tuple[str, float]], title: str, most: int = 
     if rest > 0:
         table.add_row(f"{len(shares) - most:,} more", f"{rest:.3f}", "")
     return titled(title, table)
-
-
-# ---- reproduce -----------------------------------------------------------------------------------
-_FOLDER = Path("reproduced")
-
-
-def reproduce(
-    parts: Annotated[list[str] | None, typer.Argument(metavar="[PART]...", help="Which parts; by default all.")] = None,
-    out: Annotated[Path, typer.Option("--out", help="The folder for results, tables and figures.")] = _FOLDER,
-    data: Annotated[
-        Path | None, typer.Option("--data", envvar="NEUPATH_DATA", help="A folder with imdb, and kg20c or ACM.mat.")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="A version of one minute, on the built-in graph.")] = False,
-    seeds: Annotated[
-        int | None, typer.Option("--seeds", help="How many seeds the bars of figures are over; 3, or 1 with --quick.")
-    ] = None,
-    architectures: Annotated[
-        list[str] | None,
-        typer.Option("--architectures", help="Only these, and measures; separated by commas, or one at a time."),
-    ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="How many runs are carried out at a time.")] = 1,
-    budget: Annotated[float, typer.Option("--budget", help="Of real: about how many seconds auto may take.")] = 600.0,
-    device: DeviceOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Reproduce the paper's tables and figures: every model on every column, and what the paper's protocol hides.
-
-    Parts: rmse and ndcg (all models on all columns), ablation, paths (T),
-    labels (how few are enough), runtime, chance (the audit of the metrics).
-    Each writes CSV, Markdown and a figure, with the paper's printed numbers
-    beside ours.
-
-    The part real is made alone: every learner and auto on relations, classes
-    and areas that are withheld from hetionet, kg20c, acm_hgb and imdb.
-
-    Every finished run is kept: the same command resumes where it was
-    interrupted, and parts share their runs.
-
-    Examples:
-      neupath reproduce --quick --out quick
-      neupath reproduce rmse ndcg --data graphs --device cuda --jobs 12
-      neupath reproduce real --data graphs --out real
-    """
-    if "real" in (parts or ()):
-        given = {"--quick": quick, "--seeds": seeds, "--architectures": architectures, "--jobs": jobs != 1}
-        for flag, is_given in given.items():
-            if is_given:
-                raise QueryError(f"the part real has no {flag}; leave it out")
-        _reproduce_real(parts or (), out, data, budget, device, as_json)
-        return
-    from neupath.learn.reproduce import PARTS
-    from neupath.learn.reproduce import reproduce as carry_out
-
-    names = [name.strip() for text in architectures or () for name in text.split(",")]
-    with ProgressBars() as bars:
-        reproduced = carry_out(
-            parts or (), out, data=data, quick=quick, seeds=seeds, architectures=names or None, jobs=jobs,
-            device=device, progress=bars,
-        )  # fmt: skip
-    if as_json:
-        print_json(reproduced.to_dict())
-        return
-    resumed = f", {reproduced.resumed:,} of them done before" if reproduced.resumed else ""
-    print_text(f"{reproduced.runs:,} runs{resumed}, {reproduced.seconds:,.0f} s")
-    for part in parts or PARTS:
-        stdout.print(f"{part}: {PARTS[part][0]}", highlight=False)
-        print_text(f"  {out / part}.md, .csv, .svg")
-
-
-def _reproduce_real(
-    parts: Sequence[str], out: Path, data: Path | None, budget: float, device: str | None, as_json: bool
-) -> None:
-    from neupath.learn.reproduce.real_labels import reproduce_real
-
-    if len(parts) > 1:
-        raise QueryError("the part real is made alone; leave out the others, or leave out real")
-    with ProgressBars() as bars:
-        runs = reproduce_real(out, data, budget=budget, device=device, progress=bars)
-    if as_json:
-        print_json([dict(vars(run)) for run in runs])
-    else:
-        print_text(f"{len(runs):,} runs\n  {out / 'real.md'}, {out / 'real.jsonl'}")

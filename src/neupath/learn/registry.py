@@ -49,8 +49,6 @@ class Architecture:
     """Settings of a training job that its class does not take, to be checked without importing it."""
     two_types: bool = False
     """Whether queries and targets may be of different types."""
-    baseline: bool = True
-    """Whether it is a published model to compare with, rather than one of this project."""
 
     def import_class(self) -> "type[Model]":
         module, _, name = self.target.partition(":")
@@ -58,29 +56,15 @@ class Architecture:
         return model
 
 
-_MODELS = "neupath.learn.models"
 _ARCHITECTURES: dict[str, Architecture] = {
-    "neupath": Architecture(f"{_MODELS}.neupath:NeuPath", lacks=(), two_types=True, baseline=False),
-    "countpath": Architecture(f"{_MODELS}.countpath:CountPath", lacks=("dim", "paths"), baseline=False),
+    "neupath": Architecture("neupath.learn.models.neupath:NeuPath", lacks=(), two_types=True),
     "pathboost": Architecture(
-        "neupath.learn.pathboost:PathBoost", lacks=("layers", "epochs", "dim", "paths"), two_types=True, baseline=False
+        "neupath.learn.pathboost:PathBoost", lacks=("layers", "epochs", "dim", "paths"), two_types=True
     ),
-    "mlp": Architecture(f"{_MODELS}.message_passing:MLP"),
-    "gcn": Architecture(f"{_MODELS}.message_passing:GCN"),
-    "gat": Architecture(f"{_MODELS}.message_passing:GAT"),
-    "sage": Architecture(f"{_MODELS}.message_passing:SAGE"),
-    "gin": Architecture(f"{_MODELS}.message_passing:GIN"),
-    "rgcn": Architecture(f"{_MODELS}.message_passing:RGCN"),
-    "han": Architecture(f"{_MODELS}.metapath_gnns:HAN"),
-    "hgt": Architecture(f"{_MODELS}.message_passing:HGT"),
-    "gtn": Architecture(f"{_MODELS}.metapath_gnns:GTN"),
-    "simplehgn": Architecture(f"{_MODELS}.simplehgn:SimpleHGN"),
-    "lightgcn": Architecture(f"{_MODELS}.lightgcn:LightGCN"),
-    "nbfnet": Architecture(f"{_MODELS}.nbfnet:NBFNet", two_types=True),
-    "node2vec": Architecture(f"{_MODELS}.walk_embeddings:Node2Vec", learns_from="node_type"),
-    "metapath2vec": Architecture(f"{_MODELS}.walk_embeddings:MetaPath2Vec", learns_from="metapath"),
+    "rgcn": Architecture("neupath.learn.models.rgcn:RGCN"),
+    "nbfnet": Architecture("neupath.learn.models.nbfnet:NBFNet", two_types=True),
 }
-"""A new one is its file and one line here."""
+"""A new one is its file and one line here; those that users need not are in the plug-in `neupath_paper`."""
 
 
 def _check_plugin(_name: str, architecture: Any) -> str | None:
@@ -98,19 +82,15 @@ ARCHITECTURES: Registry[Architecture] = Registry(
 """All architectures by name."""
 
 
-def learning_from(*sources: str, baseline: bool | None = None, built_in: bool = False) -> tuple[str, ...]:
+def learning_from(*sources: str) -> tuple[str, ...]:
     """Return the names of the architectures that learn from "labels", from a "metapath" or from a "node_type".
 
-    Those of plug-ins are among them, but where only the `built_in` ones are wanted.
+    Those of plug-ins are among them.
 
-    >>> learning_from("labels", baseline=False)
-    ('neupath', 'countpath', 'pathboost')
+    >>> learning_from("labels")[:4]
+    ('neupath', 'pathboost', 'rgcn', 'nbfnet')
     """
-    return tuple(
-        name
-        for name, architecture in (ARCHITECTURES.built_in if built_in else ARCHITECTURES).items()
-        if architecture.learns_from in sources and baseline in (None, architecture.baseline)
-    )
+    return tuple(name for name, architecture in ARCHITECTURES.items() if architecture.learns_from in sources)
 
 
 def check_architecture(architecture: str, allowed: Collection[str] = ARCHITECTURES) -> str:
@@ -135,7 +115,7 @@ def make_model(architecture: str, **settings: Any) -> Any:
         What its class takes: `dim`, `layers`, `epochs`, `seed`, `device` and the like; `node_type` for node2vec and
         `metapath` for metapath2vec.
 
-    >>> make_model("countpath", layers=3).params()["layers"]
+    >>> make_model("rgcn", layers=3).params()["layers"]
     3
 
     """
@@ -173,8 +153,6 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     ('Bob',)
 
     """
-    from neupath.learn.inference import PathRanker
-
     name, params = read_saved(folder)
     if name in ARCHITECTURES:
         return ARCHITECTURES[name].import_class().from_folder(Path(folder), params, hin, device)
@@ -182,7 +160,9 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
         from neupath.learn.auto import Stack
 
         return Stack.from_folder(Path(folder), params, hin, device)
-    combined = {kind.name: kind for kind in (Combination, RelSim, AvgSim, PathRanker)}
+    if name == "pathranker":  # before 0.1.0: a combination, and how it was learned
+        name, params = Combination.name, {"parts": params["parts"]}
+    combined = {kind.name: kind for kind in (Combination, RelSim, AvgSim)}
     measure: Any = combined.get(name) or MEASURES.get(name) or GRAPH_MEASURES.get(name)
     if measure is None:
         known = [*MEASURES, *GRAPH_MEASURES, *combined, *ARCHITECTURES]

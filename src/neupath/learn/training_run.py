@@ -10,13 +10,12 @@ import numpy as np
 
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError
-from neupath.evidence.drawing import draw_curve
 from neupath.graph.hin import HIN, Floats
 from neupath.learn.evaluation import auc, evaluate_pairs, r_squared, split_queries
-from neupath.learn.inference import Inferred, PathRanker, infer
+from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.fitting import folds_of, rest_of
 from neupath.learn.labels import NodeTypes, Pairs, Protocol, draw_pairs, read_pairs, with_negatives
-from neupath.learn.models import CountPath, Model
+from neupath.learn.models import Model
 from neupath.learn.models.training import CHECKPOINT, EpochCallback, ignore_epoch
 from neupath.learn.pathboost import PathBoost
 from neupath.learn.registry import ARCHITECTURES, make_model
@@ -38,10 +37,11 @@ class TrainedModel:
     validation_rmse: float | None
     """None if there were too few queries to hold some out."""
     seconds: float
-    metapaths: list[tuple[str, float]]
+    metapaths: list[tuple[str, float]] | None = None
+    """What a model reads as that spells out meta-paths, with their weights."""
 
     def to_dict(self) -> dict[str, object]:
-        return asdict(self)
+        return asdict(self) | {"metapaths": self.metapaths or []}
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,6 @@ def learn(
     seed: int,
     settings: dict[str, Any],
     on_epoch: EpochCallback = ignore_epoch,
-    processes: int = 1,
     node_type: NodeTypes = None,
 ) -> TrainedModel:
     """Train a model on labels drawn from a measure, or on labelled pairs; save it with its log and learning curve.
@@ -97,14 +96,16 @@ def learn(
         teacher = measure_named(measure, metapath).fit(hin)
         split = split_queries(hin, teacher.source_type, seed=seed)
         labels = {"teacher": teacher, "queries": split.train, "validation": split.validation, "protocol": protocol}
-    scorer.fit(hin, **labels, folder=folder, on_epoch=on_epoch, processes=processes)
+    scorer.fit(hin, **labels, folder=folder, on_epoch=on_epoch)
     scorer.save(folder)
     (folder / CHECKPOINT).unlink(missing_ok=True)  # the run is over; the same command again starts a new one
+    from neupath.evidence.drawing import draw_curve
+
     draw_curve([asdict(epoch) for epoch in scorer.log_], folder / CURVE)
     best = min(scorer.log_, key=lambda epoch: epoch.validation_rmse)
     return TrainedModel(
         str(folder), architecture, len(scorer.log_), best.epoch, best.train_rmse, scorer.validation_rmse_,
-        sum(epoch.seconds for epoch in scorer.log_), scorer.metapaths() if isinstance(scorer, CountPath) else [],
+        sum(epoch.seconds for epoch in scorer.log_), scorer.metapaths() if hasattr(scorer, "metapaths") else None,
     )  # fmt: skip
 
 
@@ -121,7 +122,7 @@ def _boost(
     model.fit(hin, labels).save(folder)
     seconds, error = perf_counter() - began, evaluate_pairs(model, labels).rmse or 0.0
     trees = model.booster_.num_trees()
-    return TrainedModel(str(folder), model.name, trees, trees, error, None, seconds, [])
+    return TrainedModel(str(folder), model.name, trees, trees, error, None, seconds)
 
 
 # ---- Comparison ----------------------------------------------------------------------------------
@@ -173,8 +174,7 @@ def _fits(max_length: int, seed: int) -> dict[str, Fit]:
 
     return {
         "infer": lambda hin, pairs: infer(hin, pairs, max_length=max_length, seed=seed).scorer,
-        "pathranker": lambda hin, pairs: PathRanker(max_length, seed).fit(hin, pairs),
-        "countpath": fit_model("countpath", layers=max(1, max_length // 2)),
+        "pathboost": fit_model("pathboost"),
         "neupath": fit_model("neupath", dim=128, layers=min(4, max_length), paths=2, epochs=20),
     }
 

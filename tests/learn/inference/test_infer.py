@@ -303,8 +303,6 @@ def test_similar_pairs_across_types_are_ranked(hin: HIN) -> None:
     for pair in found.suggest_pairs(3):
         assert str(pair.query).startswith("u")
         assert isinstance(pair.target, int)
-    ranker = npth.PathRanker(max_length=3).fit(hin, [(*row, 1.0) for row in rows[:30]] + [("u0", 79, 0.0)])
-    assert (ranker.source_type, ranker.target_type) == ("user", "item")
 
 
 def test_types_without_a_path_between_them() -> None:
@@ -320,17 +318,6 @@ def test_nodes_without_relations() -> None:
     lonely = HIN.build([Nodes("a", pa.array(["x", "y"]))], [])
     with pytest.raises(NeuPathError, match="no relation joins a nodes to others, so there is no path to infer"):
         infer(lonely, [("x", "y", 1.0)])
-
-
-def test_path_ranker_learns_and_is_saved(hin: HIN, tmp_path) -> None:
-    teacher = npth.PathSim(TAGS).fit(hin)
-    ranker = npth.PathRanker().fit(hin, labels(teacher, 40))
-    hits, exact = ranker.top_k("u140", 5), teacher.top_k("u140", 5)
-    assert len(set(hits.ids) & set(exact.ids)) >= 3
-    again = npth.load_scorer(ranker.save(tmp_path), hin)
-    assert again.top_k("u140", 5) == hits
-    with pytest.raises(NeuPathError, match="a PathRanker learns from labelled pairs"):
-        npth.PathRanker().fit(hin)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Small graphs that the tests of models share, and their edges as dense matrices."""
+"""Small graphs that the tests of models share, and what networks start from on them, as dense matrices."""
 
 import numpy as np
 import pyarrow as pa
@@ -38,3 +38,27 @@ def dense_kinds(hin: HIN) -> list[np.ndarray]:
             whole[first[link.target] + y, first[link.source] + x] = 1.0
         matrices.append(whole)
     return matrices
+
+
+def tangled() -> HIN:
+    """Parallel edges of two kinds, edges of a node to itself, nodes without edges, a type that no edge leads to."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        Nodes(name, pa.array([f"{name}{i}" for i in range(count)]))
+        for name, count in zip("abc", (9, 7, 3), strict=True)
+    ]
+    ends = rng.integers(0, 6, (2, 14))
+    return HIN.build(
+        nodes,
+        [
+            Edges(Relation("a", "likes", "b"), *ends),
+            Edges(Relation("a", "owns", "b"), *ends),
+            Edges(Relation("a", "knows", "a"), *np.append(rng.integers(0, 8, (2, 9)), [[1], [1]], axis=1)),
+        ],
+    )
+
+
+def start_of(network) -> np.ndarray:
+    """What the encoder starts from; shape (nodes, d)."""
+    weights, types = network.project.detach().double().numpy(), network.graph.types.numpy()
+    return np.stack([x @ weights[t] for x, t in zip(network.features.double().numpy(), types, strict=True)])

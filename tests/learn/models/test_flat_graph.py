@@ -11,8 +11,10 @@ pytest.importorskip("torch")
 import torch
 
 from neupath import HIN, load
-from neupath.learn.models import GAT, GTN, HGT, NBFNet, NeuPath, flat_graph
+from neupath.learn.models import RGCN, NBFNet, NeuPath, flat_graph
 from neupath.learn.models.flat_graph import GraphTensors, RowIndex, add_in_chunks
+from neupath_paper.message_passing import GAT, HGT
+from neupath_paper.metapath_gnns import GTN
 from tests.graphs import hins
 from tests.learn.models.small_graphs import dense_kinds
 
@@ -80,7 +82,7 @@ def test_taking_and_adding_up_have_the_gradients_of_each_other() -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device; run the tests on a machine with one")
-@pytest.mark.parametrize("model", [GAT, GTN, HGT, NBFNet, NeuPath])
+@pytest.mark.parametrize("model", [GAT, GTN, HGT, NBFNet, NeuPath, RGCN])
 def test_training_on_cuda_repeats_to_the_digit(model: type) -> None:
     stdlib = load("stdlib")
     labels = [(query, target, 1.0) for query, target in pairwise(stdlib.nodes["module"].ids[:200].to_pylist())]

@@ -1,4 +1,4 @@
-"""What every model promises besides the contract of all scorers: NeuPath, CountPath and the baselines."""
+"""What every model promises besides the contract of all scorers: NeuPath, the other networks and those of plug-ins."""
 
 import json
 from pathlib import Path
@@ -15,21 +15,21 @@ import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, Relation
 from neupath.errors import NotEnoughMemoryError
 from neupath.learn.labels import Pairs, draw_pairs
-from neupath.learn.models import GCN, GTN, HAN, CountPath, NBFNet, NeuPath
+from neupath.learn.models import RGCN, NBFNet, NeuPath
 from neupath.learn.models.model import names_full_gpu, split_labels
 from neupath.learn.registry import learning_from, make_model
 from tests.learn.models.small_graphs import library, users
 
-BASELINES = learning_from("labels", baseline=True)
+OTHERS = tuple(name for name in learning_from("labels") if name not in ("neupath", "countpath", "pathboost"))
 
 
 def small(name: str, **settings):
     if name == "neupath":
         return NeuPath(dim=16, layers=2, paths=2, epochs=settings.pop("epochs", 4), device="cpu", **settings)
-    return CountPath(layers=2, channels=2, epochs=settings.pop("epochs", 4), device="cpu", **settings)
+    return NBFNet(dim=8, layers=2, epochs=settings.pop("epochs", 4), device="cpu", **settings)
 
 
-@pytest.fixture(params=["neupath", "countpath"])
+@pytest.fixture(params=["neupath", "nbfnet"])
 def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -128,10 +128,9 @@ def test_teachers_that_cannot_teach(name: str, hin: HIN) -> None:
         small(name).fit(hin, teacher=npth.PathSim("user-item-user").fit(hin), queries=[])
 
 
-@pytest.mark.parametrize("name", ["neupath", "countpath"])
 def test_a_batch_larger_than_the_labels(name: str, hin: HIN) -> None:
     labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u2", "u4", 0.0)]
-    make = {"neupath": NeuPath, "countpath": CountPath}[name]
+    make = {"neupath": NeuPath, "nbfnet": NBFNet}[name]
     with pytest.raises(
         NeuPathError, match="batch_size is 9 queries, and the labels to learn from are of 2; use at mos"
     ):
@@ -146,10 +145,10 @@ def test_a_batch_larger_than_the_labels(name: str, hin: HIN) -> None:
         (lambda: NeuPath(pooling="median"), "pooling is 'median'; it can be tmax, max, mean, sum"),
         (lambda: NeuPath(device="tpu9"), "device is 'tpu9'"),
         (lambda: NeuPath(batch_size=0), "batch_size is 0; it must be at least 1"),
-        (lambda: CountPath(batch_size=0), "batch_size is 0; it must be at least 1"),
+        (lambda: RGCN(batch_size=0), "batch_size is 0; it must be at least 1"),
         (lambda: NeuPath(device="meta"), "device is 'meta'; it can be 'cpu' or 'cuda'"),
-        (lambda: CountPath(seed=-1).fit(library(), [("u1", "u2", 0.5)]), "seed is -1"),
-        (lambda: CountPath(channels=0), "channels is 0"),
+        (lambda: RGCN(seed=-1).fit(library(), [("u1", "u2", 0.5)]), "seed is -1"),
+        (lambda: NeuPath(channels=-1), "channels is -1"),
         (
             lambda: NeuPath(epochs=0).fit(library(), [("u1", "u2", 0.5)] * 3),
             "epochs is 0; it must be more than 0, and finite",
@@ -180,7 +179,7 @@ def test_a_gpu_that_is_full_is_one_sentence() -> None:
         assert raised.value is other
 
 
-@pytest.mark.parametrize("name", ["neupath", "gcn"])
+@pytest.mark.parametrize("name", ["neupath", "rgcn"])
 def test_a_gpu_that_fills_up_in_training_scoring_or_loading(
     name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,7 +221,7 @@ def test_labels_of_one_node_in_both_directions_leave_none_to_choose_the_epoch(hi
 
 
 # ---- Baselines -----------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.slow
 def test_learns_its_labels(name: str, hin: HIN, teacher: npth.PathSim) -> None:
     model = make_model(name, dim=32, epochs=25, learning_rate=1e-2, batch_size=10, device="cpu")
@@ -232,7 +231,7 @@ def test_learns_its_labels(name: str, hin: HIN, teacher: npth.PathSim) -> None:
     assert model.source_type == "user"
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", OTHERS)
 def test_knows_whether_it_fits_other_nodes(name: str, hin: HIN, toy: HIN, tmp_path: Path) -> None:
     labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u2", "u4", 0.0)]
     model = make_model(name, dim=8, epochs=1, device="cpu").fit(hin, labels)
@@ -255,7 +254,7 @@ def test_knows_whether_it_fits_other_nodes(name: str, hin: HIN, toy: HIN, tmp_pa
         model.bind(toy)
 
 
-@pytest.mark.parametrize("name", BASELINES)
+@pytest.mark.parametrize("name", OTHERS)
 def test_types_without_edges_do_no_harm(name: str) -> None:
     relation = Relation("user", "knows", "user", directed=False)
     hin = HIN.build(
@@ -271,7 +270,7 @@ def test_types_without_edges_do_no_harm(name: str) -> None:
 
 
 def test_vectors_are_those_of_the_last_fit(hin: HIN) -> None:
-    model = GCN(dim=8, epochs=2, device="cpu").fit(hin, [("u1", "u2", 1.0)])
+    model = RGCN(dim=8, epochs=2, device="cpu").fit(hin, [("u1", "u2", 1.0)])
     first = model.scores("u1")
     again = model.fit(hin, [("u1", "u2", 0.0), ("u1", "u5", 1.0)]).scores("u1")
     assert not np.array_equal(first, again)
@@ -302,7 +301,7 @@ def test_models_of_earlier_versions_load_and_impossible_sizes_are_refused(hin: H
 def test_a_file_of_other_weights(hin: HIN, tmp_path: Path) -> None:
     labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5)]
     for dim in (8, 16):
-        GCN(dim=dim, epochs=1, device="cpu").fit(hin, labels).save(tmp_path / str(dim))
+        RGCN(dim=dim, epochs=1, device="cpu").fit(hin, labels).save(tmp_path / str(dim))
     weights = "weights.safetensors"
     (tmp_path / "8" / weights).write_bytes((tmp_path / "16" / weights).read_bytes())
     with pytest.raises(NeuPathError, match=r"weights.safetensors is missing or damaged: it does not fit its checksum"):
@@ -316,7 +315,7 @@ def test_a_file_of_other_weights(hin: HIN, tmp_path: Path) -> None:
             npth.load_scorer(tmp_path / folder, hin)
     (tmp_path / "8" / "config.json").write_text('{"scorer": "gnc", "params": {}}')
     with pytest.raises(
-        NeuPathError, match="a scorer named 'gnc', which is not one of pathsim, .*, neupath, countpath, pathboost, mlp"
+        NeuPathError, match="a scorer named 'gnc', which is not one of pathsim, .*, neupath, pathboost, rgcn, nbfnet"
     ):
         npth.load_scorer(tmp_path / "8", hin)
 
@@ -324,15 +323,13 @@ def test_a_file_of_other_weights(hin: HIN, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GCN(dim=0), "dim is 0; it must be at least 1"),
-        (lambda: GCN(layers=0), "layers is 0"),
-        (lambda: GTN(channels=0), "channels is 0"),
-        (lambda: HAN(neighbours=0), "neighbours is 0; it must be at least 1"),
+        (lambda: RGCN(dim=0), "dim is 0; it must be at least 1"),
+        (lambda: RGCN(layers=0), "layers is 0"),
         (lambda: NBFNet(batch_size=0), "batch_size is 0"),
-        (lambda: GCN(batch_size=9).fit(library(), [("u1", "u2", 1.0)]), "batch_size is 9 queries"),
+        (lambda: RGCN(batch_size=9).fit(library(), [("u1", "u2", 1.0)]), "batch_size is 9 queries"),
     ],
 )
-def test_bad_settings_of_baselines(make, message: str) -> None:
+def test_bad_settings_of_other_networks(make, message: str) -> None:
     with pytest.raises(NeuPathError, match=message):
         make()
 
@@ -343,10 +340,10 @@ def test_a_node_type_tells_which_nodes_the_pairs_name() -> None:
     hin = HIN.build([Nodes("a", ids), Nodes("b", ids)], [edges])
     pairs = [("x", "y", 1.0), ("y", "z", 0.0)]
     with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with node_type"):
-        small("countpath").fit(hin, pairs)
-    assert small("countpath", epochs=1).fit(hin, pairs, node_type="b").node_type_ == "b"
+        RGCN(dim=4, epochs=1, device="cpu").fit(hin, pairs)
+    assert RGCN(dim=4, epochs=1, device="cpu").fit(hin, pairs, node_type="b").node_type_ == "b"
     columns = dict(zip(("query", "target", "score"), zip(*pairs, strict=True), strict=True))
     typed = columns | {"query_type": ["b", "b"], "target_type": ["b", "b"]}
-    assert small("countpath", epochs=1).fit(hin, typed).node_type_ == "b"
-    with pytest.raises(NeuPathError, match="a countpath model ranks the nodes of one type, and these pairs go from a"):
-        small("countpath", epochs=1).fit(hin, pairs, node_type=("a", "b"))
+    assert RGCN(dim=4, epochs=1, device="cpu").fit(hin, typed).node_type_ == "b"
+    with pytest.raises(NeuPathError, match="a rgcn model ranks the nodes of one type, and these pairs go from a"):
+        RGCN(dim=4, epochs=1, device="cpu").fit(hin, pairs, node_type=("a", "b"))

@@ -21,11 +21,10 @@ from tests.learn.models.small_graphs import users
 from tests.patience import wait_until
 from tests.processes import run_process
 
-SETTINGS = {"neupath": {"dim": 16}, "countpath": {"channels": 2}}
+OTHERS = tuple(name for name in learning_from("labels") if name not in ("neupath", "countpath", "pathboost"))
 
 
-@pytest.mark.parametrize("name", ["neupath", "countpath"])
-def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
+def test_a_run_that_was_stopped_ends_the_same(hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
     class StopError(Exception): ...
 
     def stop(epoch, _total) -> None:
@@ -34,28 +33,28 @@ def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth
 
     labels = {"teacher": teacher, "queries": users(40)}
     with pytest.raises(StopError):
-        make(name).fit(hin, **labels, folder=tmp_path, on_epoch=stop)
-    resumed = make(name).fit(hin, **labels, folder=tmp_path)
-    straight = make(name).fit(hin, **labels)
+        make().fit(hin, **labels, folder=tmp_path, on_epoch=stop)
+    resumed = make().fit(hin, **labels, folder=tmp_path)
+    straight = make().fit(hin, **labels)
     assert [e.epoch for e in resumed.log_] == [1, 2, 3, 4]
     np.testing.assert_array_equal(resumed.scores("u1"), straight.scores("u1"))
     assert len((tmp_path / LOG).read_text().splitlines()) == 4
     with pytest.raises(
         NeuPathError, match="is of a run with another graph, other labels or settings; remove it to start again"
     ):
-        make(name).fit(hin, teacher=teacher, queries=users(30), folder=tmp_path)
+        make().fit(hin, teacher=teacher, queries=users(30), folder=tmp_path)
     (tmp_path / CHECKPOINT).write_bytes(b"junk")
     with pytest.raises(NeuPathError, match="is not a checkpoint that can be resumed"):
-        make(name).fit(hin, **labels, folder=tmp_path)
+        make().fit(hin, **labels, folder=tmp_path)
 
 
-def make(name: str):
-    return make_model(name, layers=2, epochs=4, device="cpu", **SETTINGS[name])
+def make():
+    return make_model("neupath", layers=2, dim=16, epochs=4, device="cpu")
 
 
-@pytest.mark.parametrize("name", learning_from("labels", baseline=True))
+@pytest.mark.parametrize("name", OTHERS)
 @pytest.mark.slow
-def test_a_stopped_run_of_a_baseline_ends_the_same(name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
+def test_a_stopped_run_of_any_network_ends_the_same(name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
     class StopError(Exception): ...
 
     def stop(epoch, _total) -> None:
@@ -106,7 +105,7 @@ def test_a_killed_command_goes_on_where_it_was(run: Run, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device; run the tests on a machine with one")
-@pytest.mark.parametrize("name", [*learning_from("labels", baseline=True), "neupath"])
+@pytest.mark.parametrize("name", [*OTHERS, "neupath"])
 def test_recorded_steps_end_the_same_as_launched_ones(
     name: str, hin: HIN, teacher: npth.PathSim, monkeypatch: pytest.MonkeyPatch
 ) -> None:

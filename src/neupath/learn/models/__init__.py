@@ -1,8 +1,9 @@
-"""The architectures that learn, one file per model or family, and the base classes Model, PairModel, EmbeddingBaseline.
+"""The networks that learn, one file per model, and the base classes Model, PairModel and EmbeddingBaseline.
 
-`neupath.py` holds NeuPath, `countpath.py` CountPath, the other files published baselines; `model.py` and `training.py`
-hold what all share. A new architecture is one file here and one line in `learn/registry.py`. Only this package imports
-torch. It may import from `learn.labels`, `engine`, `graph` and `_runtime`.
+`neupath.py` holds NeuPath, `rgcn.py` and `nbfnet.py` two published networks that users train too; `model.py` and
+`training.py` hold what all share. A new architecture is one file here and one line in `learn/registry.py`, or a
+plug-in, as those of `neupath_paper` are. Of the rooms only this package imports torch. It may import from
+`learn.labels`, `engine`, `graph` and `_runtime`.
 """
 
 from neupath.errors import MissingExtraError
@@ -13,35 +14,10 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtraError("torch and safetensors", "neupath[learn]") from error
 
-from neupath.learn.models.countpath import CountPath
 from neupath.learn.models.embedding_baseline import EmbeddingBaseline
-from neupath.learn.models.lightgcn import LightGCN
-from neupath.learn.models.message_passing import GAT, GCN, GIN, HGT, MLP, RGCN, SAGE
-from neupath.learn.models.metapath_gnns import GTN, HAN
 from neupath.learn.models.model import Model, PairModel
 from neupath.learn.models.nbfnet import NBFNet
 from neupath.learn.models.neupath import NeuPath
-from neupath.learn.models.simplehgn import SimpleHGN
-from neupath.learn.models.walk_embeddings import MetaPath2Vec, Node2Vec
+from neupath.learn.models.rgcn import RGCN
 
-__all__ = [
-    "GAT",
-    "GCN",
-    "GIN",
-    "GTN",
-    "HAN",
-    "HGT",
-    "MLP",
-    "RGCN",
-    "SAGE",
-    "CountPath",
-    "EmbeddingBaseline",
-    "LightGCN",
-    "MetaPath2Vec",
-    "Model",
-    "NBFNet",
-    "NeuPath",
-    "Node2Vec",
-    "PairModel",
-    "SimpleHGN",
-]
+__all__ = ["RGCN", "EmbeddingBaseline", "Model", "NBFNet", "NeuPath", "PairModel"]

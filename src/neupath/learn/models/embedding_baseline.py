@@ -105,11 +105,6 @@ class EmbeddingNetwork(PairNetwork):
 
 
 # ---- Layers --------------------------------------------------------------------------------------
-def num_heads(dim: int) -> int:
-    """Return the number of attention heads: 4 if the width divides evenly, else 1."""
-    return 4 if dim % 4 == 0 else 1
-
-
 def glorot(weight: Tensor) -> None:
     """Draw weights uniformly, within √6 / √(rows + columns) of 0 (Glorot, Bengio, AISTATS 2010)."""
     bound = (6 / (weight.shape[-2] + weight.shape[-1])) ** 0.5

@@ -34,7 +34,6 @@ from neupath.learn.labels import (
     read_pairs,
     with_negatives,
 )
-from neupath.learn.models.distributed import ALONE, ProcessGroup, run_distributed
 from neupath.learn.models.training import Epoch, EpochCallback, Recipe, RunOptions, ignore_epoch, run_fingerprint, train
 
 WEIGHTS = "weights.safetensors"
@@ -303,15 +302,12 @@ class PairModel(Model):
     `_batches` and `_score_rows`, too, and `_loss` if its batches do not end with the labels and their weights.
     """
 
-    supports_processes: ClassVar[bool] = False
-    """Whether several processes can share its batches."""
     supports_two_types: ClassVar[bool] = False
     """Whether queries and targets may be of different types."""
     records_steps: ClassVar[bool] = False
     """Whether its steps can be recorded as CUDA graphs: no value on the device decides what is computed."""
     queries_per_batch: ClassVar[int] = 40
     """The batch size unless `batch_size` is given."""
-    process_group: ProcessGroup = ALONE
     network_: nn.Module
     log_: list[Epoch]
     validation_rmse_: float | None = None
@@ -345,7 +341,6 @@ class PairModel(Model):
         validation: Sequence[Id] | None = None,
         folder: str | Path | None = None,
         on_epoch: EpochCallback = ignore_epoch,
-        processes: int = 1,
     ) -> Self:
         """Learn from labelled pairs, or from labels that an exact measure gives to some queries.
 
@@ -373,8 +368,6 @@ class PairModel(Model):
             Where to keep checkpoints. An interrupted run continues from the last one.
         on_epoch
             Called after each epoch, with it and the number of epochs.
-        processes
-            How many processes share each batch. A script that uses several needs `if __name__ == "__main__":`.
         """
         check_graph(hin)
         self.__dict__.pop("identity", None)
@@ -392,37 +385,14 @@ class PairModel(Model):
                 f"use at most {labelled}, or leave it out",
                 parameter="batch_size",
             )
-        checkpoints = None if folder is None else Path(folder)
-        if processes == 1:
-            self._train(hin, learn, check, checkpoints, on_epoch)
-        else:
-            self._train_distributed(hin, learn, check, checkpoints, on_epoch, processes)
+        self._train(hin, learn, check, None if folder is None else Path(folder), on_epoch)
         return self
-
-    def _train_distributed(
-        self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback, processes: int
-    ) -> None:
-        if processes < 1:
-            raise QueryError(f"‹processes› is {processes}; use at least 1", parameter="processes")
-        if not self.supports_processes:
-            raise QueryError(f"a {self.name} model learns in one process; leave out ‹processes›", parameter="processes")
-
-        def train_here(_: Any, group: ProcessGroup, device: torch.device) -> None:
-            device_before = self.device
-            self.process_group, self.device = group, device
-            try:
-                self._train(hin, learn, check, folder, on_epoch)
-            finally:
-                self.process_group, self.device = ALONE, device_before
-
-        arguments = type(self), self.params(), hin, learn, check, folder
-        run_distributed(_train_elsewhere, arguments, processes, self.device, here=train_here)
 
     def _train(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback) -> None:
         """Train the network on the labels in `learn`, and keep the epoch that is best on those in `check`."""
         self.node_type_, self.target_type_ = learn.node_type, learn.target_type
         fingerprint = run_fingerprint(hin, (learn, check), self.params())
-        options = RunOptions(folder, fingerprint, on_epoch, self.process_group, self.records_steps)
+        options = RunOptions(folder, fingerprint, on_epoch, self.records_steps)
         with names_full_gpu():
             self._set_network(hin)
             batches, validation = self._batches(learn), self._batches(check)
@@ -478,14 +448,6 @@ class PairModel(Model):
 def weighted_error(scores: Tensor, labels: Tensor) -> Tensor:
     """Return the mean squared error of some scores; `labels` are the labels and their weights, shape (2, pairs)."""
     return (labels[1] * (scores - labels[0]) ** 2).mean()
-
-
-def _train_elsewhere(arguments: Any, group: ProcessGroup, device: torch.device) -> None:
-    """Train in another process than the first; only the first keeps the model."""
-    architecture, params, hin, learn, check, folder = arguments
-    model: PairModel = architecture(**params, device=device.type)
-    model.process_group, model.device = group, device
-    model._train(hin, learn, check, folder, ignore_epoch)
 
 
 def split_labels(

@@ -190,12 +190,11 @@ class PairDecoder(nn.Module):
 class _LabelledBatch:
     """The classes of some pairs, and their labels."""
 
-    batch: ClassBatch | None  # None if there are fewer queries than processes
+    batch: ClassBatch
     which: Tensor  # (pairs,) the class of each pair's target
     which_query: Tensor  # (pairs,) the class of each pair's query
     counts: CountBatch | None  # None without count channels
     labels: Tensor  # (2, pairs) and their weights
-    share: float  # of the pairs of the whole batch that are in this process
 
 
 class NeuPath(PairModel):
@@ -239,7 +238,6 @@ class NeuPath(PairModel):
         "dim", "layers", "paths", "variant", "channels", "features", "shared", "pooling", "node_types", "edge_types",
         *TRAINING_PARAMS,
     )  # fmt: skip
-    supports_processes = True
     supports_two_types = True
     records_steps = True
     queries_per_batch = 8
@@ -361,12 +359,11 @@ class NeuPath(PairModel):
             counts = cast(CountChannels, self.network_[2]).count(self.hin_, pairs)
         batches = []
         for queries in self._query_batches(pairs):
-            own = np.flatnonzero(np.isin(pairs.queries, self.process_group.share(queries)))
-            share = len(own) / np.count_nonzero(np.isin(pairs.queries, queries))
-            batches.append(self._labelled_batch(pairs.take(own), counts and counts.take(own, self.device), share))
+            own = np.flatnonzero(np.isin(pairs.queries, queries))
+            batches.append(self._labelled_batch(pairs.take(own), counts and counts.take(own, self.device)))
         return batches
 
-    def _labelled_batch(self, part: Pairs, counts: CountBatch | None, share: float) -> _LabelledBatch:
+    def _labelled_batch(self, part: Pairs, counts: CountBatch | None) -> _LabelledBatch:
         classes = np.empty((2, len(part)), dtype=np.int64)  # of each pair's target and query
         first_query, first_target = self._first
         for query in np.unique(part.queries):
@@ -377,16 +374,14 @@ class NeuPath(PairModel):
             traced = self.table_.trace(self.graph_, self.background_, source, reach)[-1]
             classes[0, own], classes[1, own] = traced[targets], traced[ends[-1]]
         distinct, which = np.unique(classes if self.variant == "improved" else classes[0], return_inverse=True)
-        batch = build_batch(self.table_, distinct, self.slots).to(self.device) if len(part) else None
+        batch = build_batch(self.table_, distinct, self.slots).to(self.device)
         rows = torch.from_numpy(which.reshape(-1, len(part))).to(self.device)
         labels = torch.tensor(np.stack([part.scores, part.weights]), dtype=torch.float32, device=self.device)
-        return _LabelledBatch(batch, rows[0], rows[-1], counts, labels, share)
+        return _LabelledBatch(batch, rows[0], rows[-1], counts, labels)
 
     def _loss(self, batch: Any) -> Tensor:
         part = cast(_LabelledBatch, batch)
-        if part.batch is None:
-            return 0 * sum((parameter.sum() for parameter in self.network_.parameters()), torch.zeros(()))
-        return part.share * weighted_error(self._score_batch(part), part.labels)
+        return weighted_error(self._score_batch(part), part.labels)
 
     def _encode(self, batch: ClassBatch) -> Tensor:
         """Return the path embeddings of the batch's classes, (K, T, d); zeros for the ratio alone."""
@@ -397,7 +392,6 @@ class NeuPath(PairModel):
 
     def _score_batch(self, part: _LabelledBatch) -> Tensor:
         """Return the scores of a batch of pairs; shape (pairs,)."""
-        assert part.batch is not None
         _, decoder, *counts = cast(Any, self.network_)
         h = self._encode(part.batch)
         if self.variant == "paper":

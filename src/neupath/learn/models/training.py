@@ -22,7 +22,6 @@ from neupath._runtime.files import write_text, write_whole
 from neupath.errors import QueryError, SourceError
 from neupath.graph.hin import HIN, digest
 from neupath.learn.labels import Pairs
-from neupath.learn.models.distributed import ALONE, ProcessGroup
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
 _REMOVE = "remove it to start again"
@@ -81,7 +80,6 @@ class RunOptions:
     fingerprint: str = ""
     """Stands for the graph, the labels and the settings; a checkpoint with another one is refused."""
     on_epoch: EpochCallback = ignore_epoch
-    group: ProcessGroup = ALONE
     records: bool = False
     """Whether steps can be recorded as CUDA graphs: no value on the device decides what is computed."""
 
@@ -105,7 +103,7 @@ def train(
 ) -> list[Epoch]:
     """Train a network, leave it with the weights of its best validation epoch, and return the log.
 
-    `loss` returns the mean squared error of a batch; in a process group, this process's share of it.
+    `loss` returns the mean squared error of a batch.
     """
     run = _Run(network, loss, recipe, options)
     state = run.state
@@ -155,7 +153,7 @@ class _Run:
         is_cuda = any(weight.is_cuda for weight in weights)
         rate = torch.tensor(recipe.learning_rate, device=weights[0].device) if is_cuda else recipe.learning_rate
         self.optimizer = _AdamW(weights, rate, weight_decay=recipe.weight_decay, fused=is_cuda, capturable=is_cuda)
-        self.executor = _Recorder() if is_cuda and options.records and options.group.size == 1 else _Executor()
+        self.executor = _Recorder() if is_cuda and options.records else _Executor()
         self.best = [weight.detach().clone() for weight in weights]
         self.made_by = json.dumps(asdict(recipe) | {"fingerprint": options.fingerprint})
         self.state = _TrainingState()
@@ -172,7 +170,6 @@ class _Run:
             self.optimizer.zero_grad()
             value = self.executor.run(("step", number), partial(self._step, batches[number]))
             state.step += 1
-            self.options.group.add_up([value])
             losses.append(value)
         return _mean(losses)
 
@@ -182,7 +179,6 @@ class _Run:
         with torch.no_grad():
             for number, batch in enumerate(batches):
                 value = self.executor.run(("validation", number), partial(self.loss, batch))
-                self.options.group.add_up([value])
                 losses.append(value)
         return _mean(losses)
 
@@ -196,19 +192,9 @@ class _Run:
     def _step(self, batch: Any) -> Tensor:
         value = self.loss(batch)
         value.backward()  # type: ignore[no-untyped-call]
-        if self.options.group.size > 1:
-            self._sum_gradients()
         nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.clip)
         self.optimizer.step()
         return value.detach()
-
-    def _sum_gradients(self) -> None:
-        gradients = []
-        for parameter in self.network.parameters():
-            if parameter.grad is None:  # this process's share does not depend on it
-                parameter.grad = torch.zeros_like(parameter)
-            gradients.append(parameter.grad)
-        self.options.group.add_up(gradients)
 
     def keep_best(self) -> None:
         for best, parameter in zip(self.best, self.network.parameters(), strict=True):
@@ -216,7 +202,7 @@ class _Run:
 
     def save(self) -> None:
         folder = self.options.folder
-        if folder is None or self.options.group.rank > 0:
+        if folder is None:
             return
         folder.mkdir(parents=True, exist_ok=True)
         tensors = {name: tensor.cpu().contiguous() for name, tensor in self._tensors()}

@@ -7,8 +7,8 @@ from the target. A step has a positive gate for each kind of edge φ and for sta
     log1p of ⟨F[c], B[t]⟩, ‖F[c]‖², ‖B[t]‖², |F[c]|₁ and |B[t]|₁, and 2⟨F[c], B[t]⟩ / (‖F[c]‖² + ‖B[t]‖²)
 
 The second line is what a channel tells of a pair; |F[c]|₁ counts the walks to anywhere. Where query and target are of
-one type, both ends of the first half of the channels share their gates: then the ratio is PathSim over a gated path, as
-in `countpath.py`. In training, F is a sum over the half-paths p that the schema has, F = Σ_p a_p(gates)·W_p, so the
+one type, both ends of the first half of the channels share their gates: then the ratio is PathSim over a gated path. In
+training, F is a sum over the half-paths p that the schema has, F = Σ_p a_p(gates)·W_p, so the
 graph is walked once, for labelled pairs alone.
 """
 
@@ -18,22 +18,60 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, eye_array
 from torch import Tensor, nn
 
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.nodes import Rows
 from neupath.learn.labels import Pairs
-from neupath.learn.models.countpath import MAX_HALF_PATHS, Entries, list_half_paths, row_dots, walk
 from neupath.learn.models.flat_graph import Ints, edge_kinds
 
 COUNTS, FEATURES = 5, 6
 """How many numbers a channel tells of a pair: counts first, and the ratio last."""
 GATE_PACE = 50
 """How much faster gates learn than weights; at the same rate they stay nearly uniform."""
+MAX_HALF_PATHS = 150
+"""Half-paths of a schema beyond which they are not weighed at once."""
 _TARGETS_PER_BLOCK = 1024
 _ENDS = ((0, 1), (0, 0), (1, 1))
 """Query and target, the query with itself, the target with itself."""
+
+
+# ---- Half-paths -----------------------------------------------------------------------------------
+Entries = tuple[int, ...]
+"""Entries of gates along a half-path: kinds of edges, or the number after them for "stay"."""
+
+
+def list_half_paths(hin: HIN, node_type: str, steps: int) -> dict[Entries, list[Entries]]:
+    """Return the kinds of edges of each half-path from a type, with its spellings by one entry per step."""
+    kinds = edge_kinds(hin.schema)
+    stay = len(kinds)
+    frontier: list[tuple[Entries, str]] = [((), node_type)]
+    for _ in range(steps):
+        frontier = [
+            ((*spelling, entry), kinds[entry].target if entry < stay else here)
+            for spelling, here in frontier
+            for entry in range(stay + 1)
+            if entry == stay or kinds[entry].source == here
+        ]
+    spellings: dict[Entries, list[Entries]] = {}
+    for spelling, _ in frontier:
+        spellings.setdefault(tuple(entry for entry in spelling if entry < stay), []).append(spelling)
+    return spellings
+
+
+def walk(hin: HIN, nodes: Rows, kinds: Entries, node_type: str) -> tuple[str, Csr]:
+    """Return the type at the end of a half-path, and W_p of some nodes; shape (nodes, nodes of the end type)."""
+    links = edge_kinds(hin.schema)
+    here, w = node_type, csr_array(eye_array(hin.num_nodes(node_type), format="csr"))[nodes]
+    for kind in kinds:
+        here, w = links[kind].target, csr_array(w @ hin.matrix(links[kind]))
+    return here, w
+
+
+def row_dots(a: Csr, b: Csr) -> Floats:
+    """Return ⟨a[i], b[i]⟩ for every row i."""
+    return np.asarray(a.multiply(b).sum(axis=1), dtype=np.float64).ravel()
 
 
 # ---- In training ---------------------------------------------------------------------------------

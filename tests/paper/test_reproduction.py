@@ -10,13 +10,15 @@ from scipy.io import savemat
 from scipy.sparse import csr_array
 
 from neupath import NeuPathError
-from neupath.learn.reproduce import PARTS, QUICK, protocol, reproduce, reproduction
-from neupath.learn.reproduce.protocol import Column, columns_in, load_graph
-from neupath.learn.reproduce.reports import Cell, make_table, report_ndcg, report_rmse, to_csv
-from neupath.learn.reproduce.runs import (
+from neupath_paper import protocol, reproduction
+from neupath_paper.protocol import QUICK, Column, columns_in, load_graph
+from neupath_paper.reports import Cell, make_table, report_ndcg, report_rmse, to_csv
+from neupath_paper.reproduction import reproduce
+from neupath_paper.runs import (
     CLASSICAL,
     INFERRED,
     LEARNED,
+    PARTS,
     Run,
     Study,
     execute,

@@ -12,10 +12,9 @@ import torch
 
 from neupath import HIN, NeuPathError, PathSim
 from neupath.engine.products import symmetric_product
-from neupath.learn.models import HAN
 from neupath.learn.models.embedding_baseline import EmbeddingNetwork
 from neupath.learn.models.flat_graph import GraphTensors
-from neupath.learn.models.metapath_gnns import GTN, SoftChains, sample_neighbours
+from neupath_paper.metapath_gnns import GTN, HAN, SoftChains, sample_neighbours
 from tests.graphs import hins
 from tests.learn.models.small_graphs import dense_kinds, library
 

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from neupath._runtime.files import write_text, write_whole
-from neupath.learn.reproduce.protocol import PRINTED_ABLATION_NDCG, PRINTED_ABLATION_RMSE, PRINTED_NDCG, PRINTED_RMSE
-from neupath.learn.reproduce.runs import CLASSICAL, INFERRED, LEARNED, REFERENCE_RANKINGS, VARIANTS, Study
+from neupath_paper.protocol import PRINTED_ABLATION_NDCG, PRINTED_ABLATION_RMSE, PRINTED_NDCG, PRINTED_RMSE
+from neupath_paper.runs import CLASSICAL, INFERRED, LEARNED, REFERENCE_RANKINGS, VARIANTS, Study
 
 # ---- Tables --------------------------------------------------------------------------------------
 Result = Mapping[str, Any]

@@ -13,10 +13,19 @@ from time import perf_counter
 from neupath._runtime.files import check_folder, write_text
 from neupath._runtime.progress import Progress, no_progress
 from neupath._runtime.resources import count_cores
-from neupath.errors import QueryError, SourceError, WriteError, did_you_mean, listed
-from neupath.learn.reproduce.protocol import FULL, QUICK, QUICK_COLUMNS, Preset, columns_in
-from neupath.learn.reproduce.reports import REPORTS
-from neupath.learn.reproduce.runs import CLASSICAL, EXACT, INFERRED, LEARNED, PARTS, Run, Study, execute
+from neupath.errors import MissingExtraError, QueryError, SourceError, WriteError, did_you_mean, listed
+
+try:
+    import lightgbm  # noqa: F401
+    import matplotlib  # noqa: F401
+    import safetensors  # noqa: F401
+    import torch
+except ModuleNotFoundError as error:
+    raise MissingExtraError(str(error.name), "neupath[paper]") from error
+
+from neupath_paper.protocol import FULL, QUICK, QUICK_COLUMNS, Preset, columns_in
+from neupath_paper.reports import REPORTS
+from neupath_paper.runs import CLASSICAL, EXACT, INFERRED, LEARNED, PARTS, Run, Study, execute
 
 ABOUT, RUNS = "reproduction.json", "runs.jsonl"
 _SLOW = ("nbfnet", "hgt", "han", "neupath-paper", "neupath", "rgcn", "node2vec")
@@ -150,8 +159,6 @@ def _patience(run: Run) -> tuple[int, int]:
 
 def _limit_threads(threads: int) -> None:
     os.environ["OMP_NUM_THREADS"] = str(threads)
-    import torch
-
     torch.set_num_threads(threads)
 
 

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 from neupath.engine.products import Product, symmetric_product
 from neupath.errors import QueryError
 from neupath.graph.metapath import MetaPath, enumerate_metapaths
-from neupath.learn.models.embedding_baseline import EmbeddingBaseline, LayerStack, glorot, num_heads
+from neupath.learn.models.embedding_baseline import EmbeddingBaseline, LayerStack, glorot
 from neupath.learn.models.flat_graph import GraphTensors, Ints, RowIndex
-from neupath.learn.models.message_passing import attend
 from neupath.learn.models.model import TrainingOptions, check_counts
+from neupath_paper.message_passing import attend, num_heads
 
 # ---- HAN (Wang et al., WWW 2019) -----------------------------------------------------------------
 _MAX_METAPATHS = 8

@@ -8,9 +8,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from neupath.errors import QueryError
-from neupath.learn.models.embedding_baseline import EmbeddingBaseline, num_heads
+from neupath.learn.models.embedding_baseline import EmbeddingBaseline
 from neupath.learn.models.flat_graph import GraphTensors, RowIndex, edge_kinds
 from neupath.learn.models.model import TrainingOptions
+from neupath_paper.message_passing import num_heads
 
 _SLOPE = 0.05
 """Of the LeakyReLU, as in the authors' code."""

@@ -13,7 +13,7 @@ from neupath import HIN
 from neupath.errors import QueryError
 from neupath.evidence.explanation import CombinedExplanation, explain_model
 from neupath.learn.evaluation import evaluate
-from neupath.learn.models import CountPath
+from neupath_paper.countpath import CountPath
 from tests.learn.models.small_graphs import users
 
 

@@ -12,11 +12,10 @@ import torch
 
 import neupath as npth
 from neupath import HIN, Edges, NeuPathError, Nodes, PathSim, Relation
-from neupath.learn.attributes import node_features
 from neupath.learn.models.flat_graph import GraphTensors, RowIndex, edge_kinds
-from neupath.learn.models.metapath_gnns import HANLayer
 from neupath.learn.registry import make_model
-from tests.learn.models.small_graphs import dense_kinds, users
+from neupath_paper.metapath_gnns import HANLayer
+from tests.learn.models.small_graphs import dense_kinds, start_of, tangled, users
 
 LABELS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0)]
 
@@ -39,24 +38,11 @@ def gin(layer, x, kinds):
     return layer.nn(torch.tensor(summed, dtype=torch.float32)).detach().numpy()
 
 
-def rgcn(layer, x, kinds):
-    total = x @ layer.root.detach().double().numpy() + layer.bias.detach().numpy()
-    for a, weight in zip(kinds, layer.weight.detach().double().numpy(), strict=True):
-        total += a / np.maximum(1, a.sum(1, keepdims=True)) @ x @ weight
-    return total
-
-
 def mlp(layer, x, _kinds):
     return x @ layer.weight.detach().double().numpy().T + layer.bias.detach().numpy()
 
 
-def start_of(network) -> np.ndarray:
-    """What the encoder starts from; shape (nodes, d)."""
-    weights, types = network.project.detach().double().numpy(), network.graph.types.numpy()
-    return np.stack([x @ weights[t] for x, t in zip(network.features.double().numpy(), types, strict=True)])
-
-
-@pytest.mark.parametrize("formula", [gcn, sage, gin, rgcn, mlp], ids=lambda formula: formula.__name__)
+@pytest.mark.parametrize("formula", [gcn, sage, gin, mlp], ids=lambda formula: formula.__name__)
 def test_vectors_follow_the_formula(formula, toy: HIN) -> None:
     model = make_model(formula.__name__, dim=4, layers=2, epochs=1, device="cpu").fit(toy, LABELS)
     network = model.network_
@@ -68,30 +54,11 @@ def test_vectors_follow_the_formula(formula, toy: HIN) -> None:
 
 
 # ---- Against torch_geometric ---------------------------------------------------------------------
-def tangled() -> HIN:
-    """Parallel edges of two kinds, edges of a node to itself, nodes without edges, a type that no edge leads to."""
-    rng = np.random.default_rng(0)
-    nodes = [
-        Nodes(name, pa.array([f"{name}{i}" for i in range(count)]))
-        for name, count in zip("abc", (9, 7, 3), strict=True)
-    ]
-    ends = rng.integers(0, 6, (2, 14))
-    return HIN.build(
-        nodes,
-        [
-            Edges(Relation("a", "likes", "b"), *ends),
-            Edges(Relation("a", "owns", "b"), *ends),
-            Edges(Relation("a", "knows", "a"), *np.append(rng.integers(0, 8, (2, 9)), [[1], [1]], axis=1)),
-        ],
-    )
-
-
 PYG_LAYERS = {
     "gcn": lambda nn, dim, _: nn.GCNConv(dim, dim),
     "gat": lambda nn, dim, _: nn.GATConv(dim, dim // 4, 4),
     "sage": lambda nn, dim, _: nn.SAGEConv(dim, dim),
     "gin": lambda nn, _, layer: nn.GINConv(deepcopy(layer.nn), train_eps=True),
-    "rgcn": lambda nn, dim, layer: nn.RGCNConv(dim, dim, len(layer.weight)),
 }
 
 
@@ -106,8 +73,7 @@ def test_layers_equal_those_of_torch_geometric(name: str) -> None:
     theirs = PYG_LAYERS[name](layers, 8, ours)
     theirs.load_state_dict(ours.state_dict())
     inputs = [torch.randn(graph.numbering.total, 8, requires_grad=True) for _ in range(1)] * 2
-    kinds = [graph.kinds] if name == "rgcn" else []
-    results = ours(inputs[0]), theirs(inputs[1], graph.edges, *kinds)
+    results = ours(inputs[0]), theirs(inputs[1], graph.edges)
     torch.testing.assert_close(*results, atol=1e-5, rtol=1e-5)
     direction = torch.randn_like(results[0])
     gradients = [torch.autograd.grad(result, inputs[0], direction)[0] for result in results]
@@ -233,15 +199,6 @@ def test_learns_and_repeats(name: str, hin: HIN, teacher: PathSim) -> None:
     np.testing.assert_array_equal(fit(1).scores("u1"), fit(1).scores("u1"))
 
 
-def test_features_come_from_the_seed_and_are_not_trained(toy: HIN) -> None:
-    make = lambda seed, epochs: (  # noqa: E731
-        make_model("gcn", dim=4, epochs=epochs, seed=seed, device="cpu").fit(toy, LABELS).network_.features
-    )
-    assert torch.equal(make(0, 1), make(0, 5))
-    assert not torch.equal(make(0, 1), make(1, 1))
-    assert make(0, 1).std().item() == pytest.approx(1, abs=0.1)
-
-
 # ---- Attributes ----------------------------------------------------------------------------------
 def coloured(count: int = 40) -> HIN:
     """Things of four colours, in a graph that says nothing of them."""
@@ -268,25 +225,3 @@ def test_attributes_are_features(tmp_path) -> None:
     loaded = npth.load_scorer(with_attributes.save(tmp_path), hin, device="cpu")
     np.testing.assert_array_equal(loaded.scores("x1"), with_attributes.scores("x1"))
     np.testing.assert_array_equal(fit(True).scores("x1"), with_attributes.scores("x1"))
-
-
-def test_features_of_a_node_do_not_depend_on_other_categories_and_missing_values_are_zero() -> None:
-    def features(words: list, seed: int = 0) -> np.ndarray:
-        table = pa.table({"colour": pa.array(words, pa.string())})
-        return node_features(Nodes("thing", pa.array(range(len(words))), attributes=table), 8, seed)
-
-    few, many = features(["red", "blue", None]), features(["red", "amber", None])
-    np.testing.assert_array_equal(few[0], many[0])
-    assert not few[2].any()
-    assert not np.allclose(few[0], few[1])
-    assert not np.allclose(few[0], features(["red"], seed=1)[0])
-    years = pa.table({"year": pa.array([1990, 2000, None, 2010])})
-    old, middle, unknown, new = node_features(Nodes("movie", pa.array(range(4)), attributes=years), 8)
-    np.testing.assert_allclose(old - middle, middle - new, atol=1e-5)
-    assert not unknown.any()
-    assert not node_features(Nodes("thing", pa.array([1])), 8).any()
-
-
-def test_models_without_node_features_refuse_attributes() -> None:
-    with pytest.raises(NeuPathError, match="a neupath model has no attributes"):
-        make_model("neupath", attributes=True)

@@ -8,8 +8,8 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, NeuPathError
-from neupath.learn.reproduce import real_labels
-from neupath.learn.reproduce.real_labels import (
+from neupath_paper import real_labels
+from neupath_paper.real_labels import (
     TASKS,
     RealRun,
     Withheld,

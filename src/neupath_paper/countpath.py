@@ -37,9 +37,8 @@ from neupath.learn.labels import Pairs
 from neupath.learn.models.flat_graph import edge_kinds, over_all_nodes
 from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts, check_shapes
 from neupath.learn.models.training import EpochCallback, Recipe
+from neupath.learn.models.walk_counts import MAX_HALF_PATHS, Entries, list_half_paths, row_dots, walk
 from neupath.measures import Combination, Part
-
-MAX_HALF_PATHS = 150
 
 
 # ---- The model -----------------------------------------------------------------------------------
@@ -246,10 +245,6 @@ class CountPath(PairModel):
 
 
 # ---- Half-paths and gated paths ------------------------------------------------------------------
-Entries = tuple[int, ...]
-"""Entries of gates along a half-path: kinds of edges, or the number after them for "stay"."""
-
-
 def half_paths(hin: HIN, node_type: str, steps: int) -> dict[Entries, list[Entries]]:
     """Return the half-paths from a type as `list_half_paths` does; raise if there are too many."""
     spellings = list_half_paths(hin, node_type, steps)
@@ -262,33 +257,6 @@ def half_paths(hin: HIN, node_type: str, steps: int) -> dict[Entries, list[Entri
     return spellings
 
 
-def list_half_paths(hin: HIN, node_type: str, steps: int) -> dict[Entries, list[Entries]]:
-    """Return the kinds of edges of each half-path from a type, with its spellings by one entry per step."""
-    kinds = edge_kinds(hin.schema)
-    stay = len(kinds)
-    frontier: list[tuple[Entries, str]] = [((), node_type)]
-    for _ in range(steps):
-        frontier = [
-            ((*spelling, entry), kinds[entry].target if entry < stay else here)
-            for spelling, here in frontier
-            for entry in range(stay + 1)
-            if entry == stay or kinds[entry].source == here
-        ]
-    spellings: dict[Entries, list[Entries]] = {}
-    for spelling, _ in frontier:
-        spellings.setdefault(tuple(entry for entry in spelling if entry < stay), []).append(spelling)
-    return spellings
-
-
-def walk(hin: HIN, nodes: Rows, kinds: Entries, node_type: str) -> tuple[str, Csr]:
-    """Return the type at the end of a half-path, and W_p of some nodes; shape (nodes, nodes of the end type)."""
-    links = edge_kinds(hin.schema)
-    here, w = node_type, csr_array(eye_array(hin.num_nodes(node_type), format="csr"))[nodes]
-    for kind in kinds:
-        here, w = links[kind].target, csr_array(w @ hin.matrix(links[kind]))
-    return here, w
-
-
 def gram_matrices(rows: list[tuple[str, Csr]], first: Rows, second: Rows) -> Floats:
     """Return ⟨W_p[x], W_q[y]⟩ for every pair (x, y) and half-paths p, q; shape (pairs, P, P)."""
     grams = np.zeros((len(first), len(rows), len(rows)))
@@ -297,11 +265,6 @@ def gram_matrices(rows: list[tuple[str, Csr]], first: Rows, second: Rows) -> Flo
             if end == other_end:
                 grams[:, p, q] = row_dots(w[first], v[second])
     return grams
-
-
-def row_dots(a: Csr, b: Csr) -> Floats:
-    """Return ⟨a[i], b[i]⟩ for every row i."""
-    return np.asarray(a.multiply(b).sum(axis=1), dtype=np.float64).ravel()
 
 
 def gated_product(hin: HIN, gate: Floats, node_type: str, rows: Rows | None = None) -> Csr:
