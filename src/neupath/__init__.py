@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from neupath.errors import NeuPathError, SourceWarning
     from neupath.evidence.comparison import RankComparison, compare
     from neupath.evidence.counterfactuals import WhatIf, what_if
-    from neupath.evidence.explanation import Explanation, explain
+    from neupath.evidence.explanation import Explanation, SetExplanation, explain, explain_set
     from neupath.evidence.relate import Related, relate
-    from neupath.evidence.set_explanation import SetExplanation, explain_set
     from neupath.evidence.significance import Significance, significance
     from neupath.evidence.stability import Stability, stability
     from neupath.graph.hin import HIN, Edges
@@ -60,9 +59,8 @@ _MODULES = {
     "neupath.errors": ("NeuPathError", "SourceWarning"),
     "neupath.evidence.comparison": ("RankComparison", "compare"),
     "neupath.evidence.counterfactuals": ("WhatIf", "what_if"),
-    "neupath.evidence.explanation": ("Explanation", "explain"),
+    "neupath.evidence.explanation": ("Explanation", "SetExplanation", "explain", "explain_set"),
     "neupath.evidence.relate": ("Related", "relate"),
-    "neupath.evidence.set_explanation": ("SetExplanation", "explain_set"),
     "neupath.evidence.significance": ("Significance", "significance"),
     "neupath.evidence.stability": ("Stability", "stability"),
     "neupath.graph.hin": ("HIN", "Edges"),

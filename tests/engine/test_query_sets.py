@@ -16,7 +16,7 @@ from neupath.engine.hits import QuerySet
 from neupath.engine.products import Factors
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.evidence.set_explanation import explain_set
+from neupath.evidence.explanation import explain_set
 from neupath.live import LiveGraph
 from neupath.measures import Combination, Part, measure_named
 from tests.graphs import hins_with_path
@@ -312,7 +312,9 @@ def test_bad_sets_and_filters_are_refused(query: object, options: dict[str, obje
 
 def test_where_a_set_or_diversity_means_nothing(toy: HIN) -> None:
     with pytest.raises(QueryError, match="simrank compares nodes one by one, and has no rows to add up for a set"):
-        npth.SimRank("author").fit(toy).top_k({"Mike": 1})
+        npth.SimRank("author").fit(toy).top_k({"Mike": 1, "Jim": 1})
+    simrank = npth.SimRank("author").fit(toy)
+    assert simrank.top_k({"Mike": 1}).scores == simrank.top_k("Mike").scores  # a node is a set of one
     with pytest.raises(QueryError, match="compares hits with each other, but pathcount here compares author with"):
         npth.PathCount("author-paper-venue").fit(toy).top_k("Mike", diverse=0.5)
     hits = npth.PathSim("APVPA").fit(toy).top_k({"Mike": 1})

@@ -12,7 +12,7 @@ import pytest
 import neupath as npth
 from neupath.client import Client, Event, RemoteJob, ServiceError
 from neupath.errors import QueryError
-from neupath.evidence.set_explanation import explain_set
+from neupath.evidence.explanation import explain_set
 from tests.patience import PATIENCE, wait_until
 from tests.service.conftest import HOSTILE, Running, Start
 

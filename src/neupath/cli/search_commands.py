@@ -67,17 +67,18 @@ from neupath.evidence.explanation import (
     AttentionExplanation,
     CombinedExplanation,
     Explanation,
+    SetExplanation,
     StackExplanation,
     WhyNot,
     counted,
     explain_model,
+    explain_set,
     signed,
 )
 from neupath.evidence.explanation import explain as explain_pair
 from neupath.evidence.groups import PathGroup, PathInstance, percent, score_text
 from neupath.evidence.relate import BUDGET, Related
 from neupath.evidence.relate import relate as relate_pair
-from neupath.evidence.set_explanation import SetExplanation, explain_set
 from neupath.evidence.significance import PERMUTATIONS, hits_with
 from neupath.graph.metapath import enumerate_metapaths, without_brackets
 from neupath.graph.nodes import Id, NodeMatch, Nodes

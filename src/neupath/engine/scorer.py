@@ -21,6 +21,7 @@ from neupath.engine.topk import (
     Ranking,
     best_of,
     check_threads,
+    is_one_node,
     range_of_scores,
     stacked,
     top_k_of_scores,
@@ -224,12 +225,19 @@ class Scorer(ABC):
         scores: Floats = self.score_rows(np.array([row]))[0][targets]
         return scores
 
-    def set_scores(self, members: Rows, weights: Floats) -> Floats:  # noqa: ARG002
+    def set_scores(self, members: Rows, weights: Floats) -> Floats:
         """Return the score of every target with a set of nodes, given as rows with weights; shape (targets,)."""
+        if is_one_node(weights):
+            scores: Floats = self.score_rows(members)[0]
+            return scores
         raise QueryError(
             f"{self.name} compares nodes one by one, and has no rows to add up for a set; search for one node at a "
             f"time, or by a measure along a meta-path"
         )
+
+    def own_targets(self, members: Rows) -> Rows:
+        """Return the members of a query that are targets, too, and that a search leaves out."""
+        return members if self.source_type == self.target_type else members[:0]
 
     def rank_set(
         self, members: Rows, weights: Floats, left_out: Rows, k: int, candidates: Mask | None

@@ -27,6 +27,7 @@ from neupath._runtime.resources import count_cores
 from neupath.engine.formula import NONE, Formula, Normalisation, formula_of, normalised
 from neupath.engine.index import Index, index_of
 from neupath.engine.products import Chain, CombinedRow, Factors, Product, combined_row, rows_of
+from neupath.engine.rank import best_first, related
 from neupath.errors import NotEnoughMemoryError, QueryError
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Mask, Rows
@@ -73,7 +74,7 @@ def stacked(parts: Sequence[Ranking]) -> Ranking:
     )
 
 
-def related(ranking: Ranking) -> Ranking:
+def without_zeros(ranking: Ranking) -> Ranking:
     """Leave out the targets of score 0."""
     kept = (ranking.scores > 0) & (np.arange(ranking.rows.shape[1]) < ranking.sizes[:, None])
     return Ranking(np.where(kept, ranking.rows, -1), np.where(kept, ranking.scores, 0.0), kept.sum(axis=1))
@@ -211,7 +212,7 @@ def _top_k_by_scipy(
         targets, m = _product_by_scipy(factors, query)
         scores = normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
         kept = np.flatnonzero((m > 0) & (targets != skipped[q]) & allowed[targets])
-        best = kept[np.lexsort((targets[kept], -scores[kept]))[: ranking.rows.shape[1]]]
+        best = best_first(scores, kept)[: ranking.rows.shape[1]]
         ranking.sizes[q] = len(best)
         ranking.rows[q, : len(best)], ranking.scores[q, : len(best)] = targets[best], scores[best]
     return _trimmed(ranking)
@@ -280,8 +281,7 @@ def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | No
         allowed = np.ones(count, dtype=np.bool_) if candidates is None else candidates.copy()
         if skipped[q] >= 0:
             allowed[skipped[q]] = False
-        targets = np.flatnonzero(allowed)
-        order = targets[np.lexsort((targets, -row[targets]))[: ranking.rows.shape[1]]]
+        order = best_first(row, np.flatnonzero(allowed))[: ranking.rows.shape[1]]
         ranking.sizes[q] = len(order)
         ranking.rows[q, : len(order)], ranking.scores[q, : len(order)] = order, row[order]
     return ranking
@@ -317,12 +317,20 @@ def score_set(factors: Product, normalisation: int | Formula, members: Rows, wei
 
     m is what the positive entries of w add, less what the negative ones do, each in order.
     """
+    if is_one_node(weights):
+        scores: Floats = score_product(factors, normalisation, members)[0]
+        return scores
     norm = 0.0 if formula_of(normalisation)[0] == NONE else set_norm(factors, members, weights)
     if isinstance(factors, Chain):
         return _normalised_set(normalisation, np.asarray(weights @ factors.rows(members)), norm, factors.right_norms)
     row = combined_row(rows_of(factors.left, members), weights)
     m = _add_up(factors, row.part(1.0)) - _add_up(factors, row.part(-1.0))
     return _normalised_set(normalisation, m, norm, factors.right_norms)
+
+
+def is_one_node(weights: Floats) -> bool:
+    """Whether a set with these weights is a single node: a set of one."""
+    return len(weights) == 1 and weights[0] == 1.0
 
 
 def _as_left(factors: Factors, row: CombinedRow) -> tuple[NDArray[Any], ...]:
@@ -333,6 +341,8 @@ def _as_left(factors: Factors, row: CombinedRow) -> tuple[NDArray[Any], ...]:
 
 def set_norm(factors: Product, members: Rows, weights: Floats) -> float:
     """Return ‖w‖² of w = Σ c·left[x,:] over the members x of a set."""
+    if is_one_node(weights):
+        return float(factors.left_norms[members[0]])
     if isinstance(factors, Factors):
         return combined_row(rows_of(factors.left, members), weights).norm
     if factors.left_norms is not factors.right_norms:
@@ -365,10 +375,7 @@ def _normalised_set(normalisation: int | Formula, m: Floats, norm: float, norms:
 
 def best_of(scores: Floats, left_out: Rows, k: int, candidates: Mask | None = None) -> tuple[Rows, Floats]:
     """Return the k best targets by their scores, of those above 0, and the scores."""
-    allowed = scores > 0 if candidates is None else (scores > 0) & candidates
-    allowed[left_out] = False
-    targets = np.flatnonzero(allowed)
-    order = targets[np.lexsort((targets, -scores[targets]))[:k]]
+    order = best_first(scores, related(scores, left_out, candidates))[:k]
     return order, scores[order]
 
 
@@ -435,8 +442,7 @@ def range_of_scores(scores: Floats, skipped: Rows, min_score: float) -> HitLists
     parts = []
     for q, row in enumerate(scores):
         targets = np.flatnonzero(row >= min_score)
-        targets = targets[targets != skipped[q]]
-        order = targets[np.argsort(-row[targets], kind="stable")]
+        order = best_first(row, targets[targets != skipped[q]])
         parts.append(HitLists(np.array([0, len(order)]), order, row[order]))
     return _concatenated(parts)
 

@@ -1,7 +1,7 @@
 """Why two nodes are similar, what would change it, and how far to trust it.
 
-`explanation` has `explain`, which splits the score of a measure over nodes and paths and says why a node is no hit, and
-`explain_model`, which does so for a combination or a learned model; `set_explanation` explains a set of nodes. `groups`
+`explanation` has `explain`, which splits the score of a measure over nodes and paths and says why a node is no hit,
+`explain_set`, which splits that of a set of nodes, and `explain_model`, for a combination or a learned model. `groups`
 has the split itself. `relate` finds the meta-paths that join two nodes. `comparison` sets rankings side by side.
 `html_report` writes a page, and `drawing`, imported only for a picture, draws one.
 

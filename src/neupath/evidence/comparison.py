@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from neupath.engine.hits import QuerySet, check_k
+from neupath.engine.rank import best_first, related
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.evidence.groups import PathNode, node_at
-from neupath.graph.hin import Floats, html_table
-from neupath.graph.nodes import Id, NodeRef, Rows, in_lines, one_line
+from neupath.graph.hin import html_table
+from neupath.graph.nodes import Id, NodeRef, in_lines, one_line
 
 MOST_COLUMNS = 8
 """Rankings that stand side by side."""
@@ -136,10 +137,8 @@ def compare(scorers: Sequence[Scorer], query: NodeRef | Mapping[Any, float], k: 
     rows = hin.rows(first.source_type, members.ids)
     members = QuerySet(hin.nodes[first.source_type].ids_at(rows.tolist()), members.weights).checked()
     is_set = isinstance(query, Mapping)
-    weights = np.array(members.weights)
-    scores = [scorer.set_scores(rows, weights) if is_set else scorer.score_rows(rows)[0] for scorer in scorers]
-    left_out = rows if first.source_type == first.target_type else rows[:0]
-    rankings = [_ranked(own, left_out) for own in scores]
+    scores = [scorer.set_scores(rows, np.array(members.weights)) for scorer in scorers]
+    rankings = [best_first(own, related(own, first.own_targets(rows))).tolist() for own in scores]
     rank_of_row = [{row: rank for rank, row in enumerate(ranking, 1)} for ranking in rankings]
     nodes = []
     for y in sorted({row for ranking in rankings for row in ranking[:k]}):
@@ -148,13 +147,6 @@ def compare(scorers: Sequence[Scorer], query: NodeRef | Mapping[Any, float], k: 
     nodes.sort(key=lambda node: [np.inf if rank is None else rank for rank in (node.ranks[0], *_sorted_ranks(node))])
     methods = tuple((scorer.metapath_text, scorer.name) for scorer in scorers)
     return RankComparison(members if is_set else members.ids[0], k, first.target_type, methods, tuple(nodes))
-
-
-def _ranked(scores: Floats, left_out: Rows) -> list[int]:
-    """Return the rows that a search ranks, best first, ties in node order."""
-    related = np.setdiff1d(np.flatnonzero(scores > 0), left_out)
-    ranked: list[int] = related[np.lexsort((related, -scores[related]))].tolist()
-    return ranked
 
 
 def _sorted_ranks(node: ComparedNode) -> list[int]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.hits import check_k
+from neupath.engine.rank import rank_of
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.evidence.counterfactual_problem import (
@@ -28,7 +29,6 @@ from neupath.evidence.counterfactual_problem import (
     Removals,
     check_new_node,
 )
-from neupath.evidence.explanation import rank_of
 from neupath.evidence.groups import PathNode, node_at, score_text, shortened
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
@@ -269,7 +269,7 @@ def _checked_kind(path: MetaPath, kind: str) -> str:
 def rank_and_score(scorer: Scorer, x: int, y: int) -> tuple[int | None, float]:
     """Return the rank of a target among the hits of a query, None at score 0, and its score; both nodes as rows."""
     scores = scorer.score_rows(np.array([x]))[0]
-    return rank_of(scorer, scores, x, y)[0], float(scores[y])
+    return rank_of(scores, y, scorer.own_targets(np.array([x])))[0], float(scores[y])
 
 
 def ranks_without_each(scorer: PathMeasure, query: NodeRef, target: NodeRef, by: str) -> Floats:

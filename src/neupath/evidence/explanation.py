@@ -1,7 +1,7 @@
-"""Explanations: the nodes, paths, meta-paths or attention that make up the score of two nodes."""
+"""Explanations: the nodes, paths, meta-paths or attention that make up the score of two nodes, or of a set."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from typing import Any
@@ -10,8 +10,10 @@ import numpy as np
 
 from neupath.engine.cache import cached
 from neupath.engine.formula import NONE, Formula, Normalisation, formula_of, write_formula
-from neupath.engine.hits import check_k
+from neupath.engine.hits import QuerySet, check_k
+from neupath.engine.rank import best_first, rank_of, related
 from neupath.engine.scorer import LearnedScorer, Scorer
+from neupath.engine.topk import set_norm
 from neupath.errors import GraphError, QueryError
 from neupath.evidence.groups import (
     NAMED,
@@ -40,11 +42,10 @@ from neupath.measures import Combination, PathMeasure
 
 
 # ---- The explanation of one meta-path ------------------------------------------------------------
-@dataclass(frozen=True, repr=False)
-class Explanation:
-    """Why two nodes have their score: its formula, the nodes it runs through, and the heaviest paths."""
+@dataclass(frozen=True, repr=False, kw_only=True)
+class _ExplainedScore:
+    """A score along one meta-path: its formula, its rank, and the nodes its paths run through."""
 
-    query: PathNode
     target: PathNode
     metapath: str
     node_types: tuple[str, ...]
@@ -52,9 +53,9 @@ class Explanation:
     normalisation: int | Formula
     score: float
     numerator: float
-    """M[x,y], the paths between the two, as the measure weighs them."""
+    """M[x,y], the paths between the two, as the measure weighs them; of a set, those of its members, weighed."""
     query_norm: float
-    """M[x,x], the norm of the query."""
+    """M[x,x], the norm of the query; of a set, ‖w‖² of the weighted sum w of the members' rows."""
     target_norm: float
     """M[y,y], the norm of the target."""
     step: int
@@ -65,13 +66,45 @@ class Explanation:
     """The number of groups, shown or hidden."""
     summary: str
     """A sentence that says through which nodes the two are connected."""
-    instances: tuple[PathInstance, ...]
     num_instances: int
     """The number of distinct paths, shown or hidden."""
     rank: int | None = None
     """The target's rank in a search for the query; None if it is unrelated, or the query itself."""
     num_targets: int = 0
     """How many nodes such a search ranks."""
+
+    @property
+    def formula(self) -> str:
+        """The score as a calculation: "2 × 5 / (5 + 5)"."""
+        return write_formula(self.normalisation, self.numerator, self.query_norm, self.target_norm)
+
+    @property
+    def is_normalised(self) -> bool:
+        return formula_of(self.normalisation)[0] != NONE
+
+    def _facts(self, query: object) -> dict[str, object]:
+        return {
+            "query": query,
+            "target": self.target.to_dict(),
+            "metapath": self.metapath,
+            "measure": self.measure,
+            "score": self.score,
+            "rank": self.rank,
+            "targets": self.num_targets,
+            "formula": self.formula,
+            "numerator": self.numerator,
+            "denominators": [self.query_norm, self.target_norm] if self.is_normalised else [],
+            "summary": self.summary,
+            "by": {"node_type": self.node_types[self.step], "step": self.step} if self.node_types else None,
+        }
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Explanation(_ExplainedScore):
+    """Why two nodes have their score: its formula, the nodes it runs through, and the heaviest paths."""
+
+    query: PathNode
+    instances: tuple[PathInstance, ...]
     why_not: "WhyNot | None" = None
     """Why the target is not among the k best, if it is not."""
 
@@ -100,11 +133,6 @@ class Explanation:
         }
 
     @property
-    def formula(self) -> str:
-        """The score as a calculation: "2 × 5 / (5 + 5)"."""
-        return write_formula(self.normalisation, self.numerator, self.query_norm, self.target_norm)
-
-    @property
     def calculation(self) -> str:
         """The formula and its result: "2 × 5 / (5 + 5) = 1.0000"; the result alone if there is nothing to calculate."""
         result = score_text(self.score)
@@ -113,7 +141,7 @@ class Explanation:
     @property
     def cost(self) -> str | None:
         """Say what the score is divided by: the paths of both nodes to themselves; None if by nothing."""
-        if formula_of(self.normalisation)[0] == NONE:
+        if not self.is_normalised:
             return None
         query, target = (shortened(node.label) for node in (self.query, self.target))
         norms = self.query_norm, self.target_norm
@@ -135,26 +163,49 @@ class Explanation:
 
     def to_dict(self) -> dict[str, object]:
         """Return what `explain --json` prints."""
-        normalised = formula_of(self.normalisation)[0] != NONE
-        by = {"node_type": self.node_types[self.step], "step": self.step} if self.node_types else None
-        return {
-            "query": self.query.to_dict(),
-            "target": self.target.to_dict(),
-            "metapath": self.metapath,
-            "measure": self.measure,
-            "score": self.score,
-            "rank": self.rank,
-            "targets": self.num_targets,
-            "formula": self.formula,
-            "numerator": self.numerator,
-            "denominators": [self.query_norm, self.target_norm] if normalised else [],
-            "summary": self.summary,
-            "by": by,
+        return self._facts(self.query.to_dict()) | {
             "groups": [group.to_dict() for group in self.groups],
             "more_groups": self.more_groups,
             "instances": [instance.to_dict() for instance in self.instances],
             "more": {"instances": self.num_hidden, "weight": self.hidden_weight, "share": self.hidden_share},
             "why_not": None if self.why_not is None else self.why_not.to_dict(),
+        }
+
+
+@dataclass(frozen=True)
+class ExplainedMember:
+    """One member of a set: its weight, its paths to the target, and what they add to the score of the set."""
+
+    node: PathNode
+    weight: float
+    numerator: float
+    """M[x,y], the paths between the member and the target."""
+    score: float
+    share: float
+    """The same as a fraction of the score; the shares of all members sum to 1."""
+    paths: int
+    groups: tuple[PathGroup, ...]
+    num_groups: int
+
+    def to_dict(self) -> dict[str, object]:
+        own = {name: getattr(self, name) for name in ("weight", "numerator", "score", "share", "paths")}
+        return self.node.to_dict() | own | {"groups": [group.to_dict() for group in self.groups]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SetExplanation(_ExplainedScore):
+    """Why a set and a target have their score: its formula, the members, and the nodes that their paths run through."""
+
+    query: QuerySet
+    members: tuple[ExplainedMember, ...]
+    """All members, the one that adds or takes most first."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Return what `explain --with --json` prints."""
+        return self._facts(self.query.to_dicts()) | {
+            "members": [member.to_dict() for member in self.members],
+            "groups": [group.to_dict() for group in self.groups],
+            "more_groups": self.num_groups - len(self.groups),
         }
 
 
@@ -213,50 +264,163 @@ def explain(
     >>> why.groups[0].paths, why.num_instances, [node.label for node in why.instances[0].nodes]
     (100, 120, ['Mike', 'Mike-SIGMOD-1', 'SIGMOD', 'Jim-SIGMOD-1', 'Jim'])
     """
+    _check_counts(limit, paths)
+    scorer = over(measure, metapath).fit(hin)
+    x, y = hin.row(scorer.source_type, query), hin.row(scorer.target_type, target)
+    split = _Split(scorer, np.array([x]), np.ones(1), y, by)
+    groups = split.groups_of_member(0, max(limit, NAMED), paths if limit else 0)
+    ends = node_at(hin, scorer.source_type, x), node_at(hin, scorer.target_type, y)
+    explanation = Explanation(
+        query=ends[0],
+        groups=groups[:limit],
+        num_groups=len(split.grouped[0]),
+        summary=_summarise(scorer.metapath_, split.position, groups, len(split.grouped[0]), split.count, ends),
+        instances=split.instances(0, limit),
+        **split.facts(),
+    )
+    return _with_reason(explanation, scorer, split.scores, (x, y), None if k is None else check_k(k))
+
+
+def explain_set(
+    hin: HIN,
+    metapath: str | MetaPath,
+    query: Mapping[Any, float] | Iterable[NodeRef] | QuerySet,
+    target: NodeRef,
+    *,
+    measure: str | PathMeasure = "pathsim",
+    by: str | int | None = None,
+    limit: int = 10,
+    paths: int = 1,
+) -> SetExplanation:
+    """Split the score of a set of nodes and a target over the members, and over the nodes of a step.
+
+    Parameters
+    ----------
+    hin
+        The graph.
+    metapath
+        The meta-path, as a text or a `MetaPath`.
+    query
+        The set, as `top_k` takes it: nodes with weights, or a list of nodes, which stands for their mean.
+    target
+        An id or unambiguous name.
+    measure
+        A name in `MEASURES`, or a measure with parameters of its own.
+    by
+        The node type to group paths by, or the number of steps from the query; by default the middle.
+    limit
+        The number of groups to show, of all paths and of each member.
+    paths
+        The number of paths to show of each group of a member.
+
+    >>> from neupath import load
+    >>> why = explain_set(load("toy"), "APVPA", {"Mike": 1, "Jim": -0.02}, "Mary")
+    >>> [(member.node.id, round(member.share, 2)) for member in why.members]
+    [('Mike', 2.0), ('Jim', -1.0)]
+    """
+    _check_counts(limit, paths)
+    scorer = over(measure, metapath).fit(hin)
+    given = query if isinstance(query, QuerySet) else QuerySet.read(query)
+    rows = hin.rows(scorer.source_type, given.ids)
+    members = QuerySet(hin.nodes[scorer.source_type].ids_at(rows.tolist()), given.weights).checked()
+    split = _Split(scorer, rows, np.array(given.weights), hin.row(scorer.target_type, target), by)
+    groups, num_groups = split.groups_of_all(max(limit, NAMED))
+    facts = split.facts()
+    return SetExplanation(
+        query=members,
+        members=tuple(sorted(split.members(limit, paths), key=lambda member: -abs(member.score))),
+        groups=groups[:limit],
+        num_groups=num_groups,
+        summary=_summarise_set(scorer.metapath_, split.position, groups, num_groups, members, facts["target"]),
+        **facts,
+    )
+
+
+def _check_counts(limit: int, paths: int) -> None:
     for name, value in (("limit", limit), ("paths", paths)):
         if value < 0:
             raise QueryError(f"‹{name}› is {value}; show 0 or more paths", parameter=name)
-    scorer = over(measure, metapath).fit(hin)
-    path = scorer.metapath_
-    position = position_to_group_by(path, by)
-    x, y = hin.row(path.source, query), hin.row(path.target, target)
-    walks = walks_between(scorer, x, y)
-    scores = scorer.score_rows(np.array([x]))[0]
-    score = float(scores[y])
-    share_of_weight = score / walks.total if walks.total else 0.0
 
-    def instances(most: int, through: tuple[int, int] | None = None) -> tuple[PathInstance, ...]:
-        heaviest = islice(walks.heaviest(through), most)
-        return tuple(path_instance(hin, path, rows, weight, weight * share_of_weight) for rows, weight in heaviest)
 
-    def group(order: int) -> PathGroup:
-        at, share = int(grouped.places[order]), float(grouped.shares[order])
-        heaviest = instances(paths, (position, at)) if paths and order < limit else ()
-        node = node_at(hin, path.node_types[position], int(walks.rows[position][at]))
-        return PathGroup(node, int(grouped.counts[order]), share * score, share, heaviest)
+class _Split:
+    """The score of a set and a target, split over the members and the nodes of a step; a node is a set of one.
 
-    grouped = Grouped.of(walks, position, hin.degrees(path.node_types[position]))
-    groups = tuple(group(order) for order in range(min(len(grouped), max(limit, NAMED))))
-    ends = node_at(hin, path.source, x), node_at(hin, path.target, y)
-    explanation = Explanation(
-        query=ends[0],
-        target=ends[1],
-        metapath=str(path),
-        node_types=path.node_types,
-        measure=scorer.name,
-        normalisation=scorer.formula,
-        score=score,
-        numerator=walks.total,
-        query_norm=float(scorer.factors_.left_norms[x]),
-        target_norm=float(scorer.factors_.right_norms[y]),
-        step=position,
-        groups=groups[:limit],
-        num_groups=len(grouped),
-        summary=_summarise(path, position, groups, len(grouped), walks.count, ends),
-        instances=instances(limit),
-        num_instances=walks.count,
-    )
-    return _placed(explanation, scorer, scores, (x, y), None if k is None else check_k(k))
+    M[w,y] = Σ_x c_x·M[x,y] = Σ_x Σ_v c_x·F[x,v]·B[v,y]: the numerator splits over the members x with their weights c,
+    and over the nodes v of a step. A member with a negative weight takes away.
+    """
+
+    def __init__(self, scorer: PathMeasure, rows: Rows, weights: Floats, y: int, by: str | int | None) -> None:
+        self.scorer, self.hin, self.path = scorer, scorer.hin_, scorer.metapath_
+        self.position = position_to_group_by(self.path, by)
+        self.node_type = self.path.node_types[self.position]
+        self.rows, self.weights, self.y = rows, weights, y
+        self.walks = [walks_between(scorer, row, y) for row in rows.tolist()]
+        self.scores = scorer.set_scores(rows, weights)
+        self.score = float(self.scores[y])
+        numerators = [c * own.total for c, own in zip(weights.tolist(), self.walks, strict=True)]
+        self.numerator, self.count = float(sum(numerators)), sum(own.count for own in self.walks)
+        is_split = self.score != 0 and self.numerator != 0
+        self.shares = [each / self.numerator if is_split else 0.0 for each in numerators]  # of the members
+        self.added_per_weight = [c * (self.score / self.numerator) if is_split else 0.0 for c in weights.tolist()]
+        degrees = self.hin.degrees(self.node_type)
+        self.grouped = [Grouped.of(own, self.position, degrees) for own in self.walks]
+
+    def instances(self, member: int, most: int, through: tuple[int, int] | None = None) -> tuple[PathInstance, ...]:
+        """Return the heaviest paths of a member, all or those through one place of a position."""
+        heaviest = islice(self.walks[member].heaviest(through), most)
+        per_weight = self.added_per_weight[member]
+        return tuple(path_instance(self.hin, self.path, rows, weight, weight * per_weight) for rows, weight in heaviest)
+
+    def groups_of_member(self, member: int, most: int, paths: int) -> tuple[PathGroup, ...]:
+        """Return the heaviest groups of a member's paths, each with some paths."""
+        grouped, share = self.grouped[member], self.shares[member]
+        groups = []
+        for at, own, count in islice(grouped.each(), most):
+            node = node_at(self.hin, self.node_type, int(self.walks[member].rows[self.position][at]))
+            heaviest = self.instances(member, paths, (self.position, at)) if paths else ()
+            groups.append(PathGroup(node, count, own * (share * self.score), own * share, heaviest))
+        return tuple(groups)
+
+    def groups_of_all(self, most: int) -> tuple[tuple[PathGroup, ...], int]:
+        """Return the heaviest groups of the paths of all members, and how many groups there are."""
+        added: dict[int, float] = defaultdict(float)
+        paths: dict[int, int] = defaultdict(int)
+        for walks, grouped, share in zip(self.walks, self.grouped, self.shares, strict=True):
+            for at, own, count in grouped.each():
+                row = int(walks.rows[self.position][at])
+                added[row] += own * (share * self.score)
+                paths[row] += count
+        degrees = self.hin.degrees(self.node_type)
+        heaviest = sorted(added, key=lambda row: (-abs(added[row]), degrees[row], row))[:most]
+        groups = (
+            PathGroup(node_at(self.hin, self.node_type, row), paths[row], added[row],
+                      added[row] / self.score if self.score else 0.0)
+            for row in heaviest
+        )  # fmt: skip
+        return tuple(groups), len(added)
+
+    def members(self, limit: int, paths: int) -> list[ExplainedMember]:
+        return [
+            ExplainedMember(
+                node_at(self.hin, self.path.source, row), weight, own.total, share * self.score, share, own.count,
+                self.groups_of_member(member, limit, paths), len(grouped),
+            )
+            for member, (row, weight, own, share, grouped) in enumerate(
+                zip(self.rows.tolist(), self.weights.tolist(), self.walks, self.shares, self.grouped, strict=True)
+            )
+        ]  # fmt: skip
+
+    def facts(self) -> dict[str, Any]:
+        """Return what explanations of a node and of a set have in common."""
+        factors = self.scorer.factors_
+        rank, num_targets = rank_of(self.scores, self.y, self.scorer.own_targets(self.rows))
+        return {
+            "target": node_at(self.hin, self.path.target, self.y), "metapath": str(self.path),
+            "node_types": self.path.node_types, "measure": self.scorer.name, "normalisation": self.scorer.formula,
+            "score": self.score, "numerator": self.numerator,
+            "query_norm": set_norm(factors, self.rows, self.weights), "target_norm": float(factors.right_norms[self.y]),
+            "step": self.position, "num_instances": self.count, "rank": rank, "num_targets": num_targets,
+        }  # fmt: skip
 
 
 def _summarise(
@@ -270,6 +434,20 @@ def _summarise(
         query, target = (shortened(node.label) for node in ends)
         return f"{counted(count, 'path')} {'joins' if count == 1 else 'join'} {query} and {target}."
     return describe_groups(groups, num_groups, path.node_types[position])
+
+
+def _summarise_set(
+    path: MetaPath, position: int, groups: tuple[PathGroup, ...], num_groups: int, query: QuerySet, target: PathNode
+) -> str:
+    label = shortened(target.label)
+    if not groups:
+        return f"No {path} path joins {label} and any of {counted(len(query.ids), 'node')}."
+    if position in (0, len(path)) or min(query.weights) < 0:
+        most = groups[0]
+        verb = "adds" if (most.score or 0.0) >= 0 else "takes"
+        between = f"{counted(num_groups, 'node')} between the set and {label}"
+        return f"{shortened(most.node.label)} {verb} most, of {between}."
+    return describe_groups(groups, num_groups, path.node_types[position], subject="The set and the target connect")
 
 
 def _no_path(metapath: str, query: PathNode, target: PathNode) -> str:
@@ -322,26 +500,23 @@ class WhyNot:
         return vars(self) | {"metapaths": [path.to_dict() for path in self.metapaths]}
 
 
-def _placed(
+def _with_reason(
     explanation: Explanation, scorer: PathMeasure, scores: Floats, rows: tuple[int, int], k: int | None
 ) -> Explanation:
-    """Add the target's rank and, if it is not among the k best, the reason."""
-    x, y = rows
-    rank, num_targets = rank_of(scorer, scores, x, y)
-    placed = replace(explanation, rank=rank, num_targets=num_targets)
-    is_query = scorer.source_type == scorer.target_type and x == y
-    if k is None or is_query or (rank is not None and rank <= k):
-        return placed
+    """Add the reason why the target is not among the k best, if it is not."""
+    (x, y), rank = rows, explanation.rank
+    left_out = scorer.own_targets(np.array([x]))
+    if k is None or y in left_out or (rank is not None and rank <= k):
+        return explanation
     if rank is None and len(Walks.between(*chains(scorer.hin_, scorer), x, y).rows[0]):
         reason, sentence = "only repeats", "Every walk that joins them visits a node twice."
     elif rank is None:
-        reason, sentence = _what_is_missing(placed, scorer, rows)
+        reason, sentence = _what_is_missing(explanation, scorer, rows)
     else:
-        related = _related(scorer, scores, x)
-        last = int(related[np.lexsort((related, -scores[related]))[k - 1]])
-        reason, sentence = _what_outweighs(placed, scorer, rows, (k, last, float(scores[last])))
-    bring_in, complete = _other_metapaths(placed, scorer, k)
-    return replace(placed, why_not=WhyNot(k, reason, sentence, bring_in, complete))
+        last = int(best_first(scores, related(scores, left_out))[k - 1])
+        reason, sentence = _what_outweighs(explanation, scorer, rows, (k, last, float(scores[last])))
+    bring_in, complete = _other_metapaths(explanation, scorer, k)
+    return replace(explanation, why_not=WhyNot(k, reason, sentence, bring_in, complete))
 
 
 def _other_metapaths(
@@ -360,21 +535,6 @@ def _other_metapaths(
     bring_in = [path for path in others.metapaths if path.rank <= k and path.metapath != explanation.metapath]
     bring_in.sort(key=lambda path: path.rank)
     return tuple(bring_in[:_WHY_NOT_PATHS]), others.complete and not others.unranked
-
-
-def rank_of(scorer: Scorer, scores: Floats, x: int, y: int) -> tuple[int | None, int]:
-    """Return the rank of row y in a search for row x, None if it is not among the hits, and the number of hits."""
-    related = _related(scorer, scores, x)
-    if y not in related:
-        return None, len(related)
-    higher = np.count_nonzero(scores[related] > scores[y])
-    return 1 + int(higher + np.count_nonzero(scores[related[related < y]] == scores[y])), len(related)
-
-
-def _related(scorer: Scorer, scores: Floats, x: int) -> Rows:
-    """Return the rows that a search for row x ranks."""
-    related = np.flatnonzero(scores > 0)
-    return related[related != x] if scorer.source_type == scorer.target_type else related
 
 
 def _what_is_missing(explanation: Explanation, scorer: PathMeasure, rows: tuple[int, int]) -> tuple[str, str]:
@@ -606,8 +766,10 @@ def _explain_softly(scorer: Scorer, query: Id, target: Id, limit: int) -> Combin
         ends = node_at(hin, scorer.source_type, x), node_at(hin, scorer.target_type, y)
         summary = describe_groups(groups, len(order)) if groups else _no_path(path.metapath, *ends)
         explanation = Explanation(
-            *ends, path.metapath, (), "pathsim", Normalisation.DICE, score, numerator, path.query_norm,
-            path.target_norm, 0, groups[:limit], len(order), summary, (), int(path.counts.sum()),
+            query=ends[0], target=ends[1], metapath=path.metapath, node_types=(), measure="pathsim",
+            normalisation=Normalisation.DICE, score=score, numerator=numerator, query_norm=path.query_norm,
+            target_norm=path.target_norm, step=0, groups=groups[:limit], num_groups=len(order), summary=summary,
+            instances=(), num_instances=int(path.counts.sum()),
         )  # fmt: skip
         parts.append(ExplainedPart(path.weight, path.weight * score, explanation))
     return _combined(scorer, parts)

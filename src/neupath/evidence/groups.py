@@ -489,6 +489,10 @@ class Grouped:
     def __len__(self) -> int:
         return len(self.places)
 
+    def each(self) -> Iterator[tuple[int, float, int]]:
+        """Yield the place, the share and the number of paths of each group, the heaviest first."""
+        return zip(self.places.tolist(), self.shares.tolist(), self.counts.astype(np.int64).tolist(), strict=True)
+
 
 # ---- Sentences -----------------------------------------------------------------------------------
 NAMED = 3

@@ -17,6 +17,7 @@ from neupath._runtime.progress import check_cancelled
 from neupath.engine.cache import cached
 from neupath.engine.formula import Normalisation, normalised
 from neupath.engine.products import LARGEST, column_norms, multiplications, row_norms
+from neupath.engine.rank import rank_of
 from neupath.errors import GraphError, QueryError, listed
 from neupath.evidence.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, html_table
@@ -553,17 +554,17 @@ class _MetaPathSearch:
 
     def _place(self, path: _Candidate, numerators: Floats) -> None:
         """Rank the target of a meta-path, given the numerators of all its targets."""
-        reached = np.flatnonzero(numerators > 0)
-        if self.query[0] == self.target[0]:
-            reached = reached[reached != self.query[1]]
-        scores = numerators[reached]
+        scores = numerators
         if path.scorer.normalisation != Normalisation.NONE:
-            scores = normalised(path.scorer.formula, scores, path.query_norm, self._norms(path)[reached])
-        at = int(np.searchsorted(reached, self.target[1]))
-        is_higher = scores > scores[at] * (1 + ROUNDING)
-        tied_before = ~is_higher[:at] & (scores[:at] >= scores[at] * (1 - ROUNDING))
-        path.targets = len(reached)
-        path.rank = 1 + int(is_higher.sum()) + int(tied_before.sum())
+            reached = np.flatnonzero(numerators > 0)
+            scores = np.zeros(len(numerators))
+            scores[reached] = normalised(
+                path.scorer.formula, numerators[reached], path.query_norm, self._norms(path)[reached]
+            )
+        left_out = np.array([self.query[1]]) if self.query[0] == self.target[0] else np.zeros(0, np.int64)
+        rank, path.targets = rank_of(scores, self.target[1], left_out, ROUNDING)
+        assert rank is not None  # `_checked` raises where its score would be 0
+        path.rank = rank
 
     def _norms_key(self, path: _Candidate) -> tuple[object, ...]:
         length = len(path.legs)

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.hits import Hits
+from neupath.engine.rank import rank_of
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.evidence.counterfactuals import ranks_without_each
@@ -138,15 +139,11 @@ def _jackknife(scorer: PathMeasure, hits: Hits, by: str, progress: Progress) -> 
     return Stability(_intervals(low, high), by, most, None, 0)
 
 
-def _ranks(scorer: Scorer, query: int, targets: Rows) -> Floats:
-    """Return the rank of each target among the hits of a query; infinite at score 0."""
-    scores = scorer.score_rows(np.array([query]))[0]
-    if scorer.source_type == scorer.target_type:
-        scores[query] = -1.0
-    order = np.lexsort((np.arange(len(scores)), -scores))
-    places = np.empty(len(scores))
-    places[order] = np.arange(1, len(scores) + 1)
-    return np.where(scores[targets] > 0, places[targets], np.inf)
+def _ranks(scorer: Scorer, query: int, targets: Rows) -> list[float]:
+    """Return the rank of each target among the hits of a query; infinite where it is none."""
+    scores, left_out = scorer.score_rows(np.array([query]))[0], scorer.own_targets(np.array([query]))
+    ranks = [rank_of(scores, target, left_out)[0] for target in targets.tolist()]
+    return [np.inf if rank is None else rank for rank in ranks]
 
 
 def _intervals(low: Floats, high: Floats) -> tuple[tuple[int | None, int | None], ...]:

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 
 from neupath.engine.scorer import Scorer
-from neupath.engine.topk import Ranking, related
+from neupath.engine.topk import Ranking, without_zeros
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
@@ -153,7 +153,7 @@ class Combination(Scorer):
         if len(self.parts) == 1 and self.parts[0].weight > 0:
             ranking = self.measures_[0].rank_rows(queries, skipped, k, candidates, threads)
             return Ranking(ranking.rows, ranking.scores * self.parts[0].weight, ranking.sizes)
-        return related(super().rank_rows(queries, skipped, k, candidates, threads))
+        return without_zeros(super().rank_rows(queries, skipped, k, candidates, threads))
 
 
 def _part_of(content: dict[str, object]) -> Part:

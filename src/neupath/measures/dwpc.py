@@ -10,7 +10,7 @@ from neupath.engine import gpu
 from neupath.engine.cache import cached
 from neupath.engine.products import Chain, Halves, Product
 from neupath.engine.scorer import Scorer
-from neupath.engine.topk import HitLists, Ranking, related
+from neupath.engine.topk import HitLists, Ranking, without_zeros
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath
@@ -131,7 +131,7 @@ class DWPCNoRepeats(DWPC):
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
         if self.device == "cuda":
             gpu.log_refusal(f"{self.name} lists paths, which a GPU does not")
-        return related(Scorer.rank_rows(self, queries, skipped, k, candidates, threads))
+        return without_zeros(Scorer.rank_rows(self, queries, skipped, k, candidates, threads))
 
     def rank_row(self, row: int, skipped: int, k: int) -> tuple[list[int], list[float]]:
         return Scorer.rank_row(self, row, skipped, k)

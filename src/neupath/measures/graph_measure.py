@@ -12,7 +12,7 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.cache import cached, is_cached
 from neupath.engine.scorer import Scorer
-from neupath.engine.topk import Ranking, related
+from neupath.engine.topk import Ranking, without_zeros
 from neupath.errors import QueryError, excerpt
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, freeze
 from neupath.graph.nodes import Mask, Rows
@@ -113,7 +113,7 @@ class GraphMeasure(Scorer):
         return np.concatenate([np.zeros((0, self.rows_.stop - self.rows_.start)), *blocks])
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
-        return related(super().rank_rows(queries, skipped, k, candidates, threads))
+        return without_zeros(super().rank_rows(queries, skipped, k, candidates, threads))
 
 
 _LEAST_TOLERANCE = 1e-12

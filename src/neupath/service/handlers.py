@@ -18,11 +18,10 @@ from neupath.engine.hits import Hits, QuerySet
 from neupath.engine.products import multiplications
 from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import NeuPathError, NodeError, QueryError, listed
-from neupath.evidence.explanation import explain, explain_combination, explain_model
+from neupath.evidence.explanation import explain, explain_combination, explain_model, explain_set
 from neupath.evidence.groups import node_at
 from neupath.evidence.relate import BUDGET as RELATE_BUDGET
 from neupath.evidence.relate import relate
-from neupath.evidence.set_explanation import explain_set
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Link, MetaPath, Schema, Step, arrow, enumerate_metapaths
 from neupath.graph.nodes import Id
