@@ -229,7 +229,7 @@ def _convert(column: pa.ChunkedArray, kind: pa.DataType | None, is_id: bool) -> 
         return column.cast(kind) if is_truth else column
     if pa.types.is_timestamp(column.type):
         return column.cast(_TIME)
-    if pa.types.is_string(column.type) and kind == _EXACT:
+    if kind == _EXACT and not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         return _convert_decimals(column, is_id)
     if pa.types.is_string(column.type) and kind in (pa.date32(), _TIME):
         with suppress(pa.ArrowInvalid):  # such as infinity
@@ -237,13 +237,17 @@ def _convert(column: pa.ChunkedArray, kind: pa.DataType | None, is_id: bool) -> 
     return column
 
 
-def _convert_decimals(texts: pa.ChunkedArray, is_id: bool) -> pa.ChunkedArray:
-    """Return decimals as integers, or else ids as texts, which are the same for equal ones, and others as floats."""
-    plain = pc.replace_substring_regex(texts, r"^(-?\d+(\.\d*[1-9])?)\.?0*$", r"\1")
+def _convert_decimals(column: pa.ChunkedArray, is_id: bool) -> pa.ChunkedArray:
+    """Return decimals without places as integers, other ids as texts that are the same for equal ones, or floats."""
+    if pa.types.is_decimal(column.type) and column.type.scale and not is_id:
+        return column.cast(pa.float64())
+    texts = column.cast(pa.string())
+    if is_id:
+        texts = pc.replace_substring_regex(texts, r"^(-?\d+(\.\d*[1-9])?)\.?0*$", r"\1")
     for kind in (pa.int64(), pa.string() if is_id else pa.float64()):
         with suppress(pa.ArrowInvalid):  # such as a fraction, or more digits than an integer has
-            return plain.cast(kind)
-    return plain
+            return texts.cast(kind)
+    return texts
 
 
 def _join(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
@@ -285,7 +289,7 @@ def _select(table: DatabaseTable, place: str) -> str:
             column = f"lower(hex({column}))" if declared == "BLOB" else f"encode({column}, 'hex')"
         elif kind == _TIME:
             column += " AT TIME ZONE 'UTC'" if declared.endswith("WITH TIME ZONE") else "::timestamp"
-        elif kind in (None, _EXACT):
+        elif kind is None or (kind == _EXACT and not declared.startswith("DECIMAL")):  # which Arrow has, too
             column += "::text"
         columns.append(f"{column} AS {_quoted(name)}")
     return f"SELECT {', '.join(columns)} FROM {place}"
