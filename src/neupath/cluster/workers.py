@@ -213,7 +213,8 @@ def _client_of(scheduler: str) -> Iterator["Client"]:
             client = Client(scheduler, timeout=_SECONDS_TO_CONNECT)
     except (OSError, ValueError) as error:
         raise _no_answer(scheduler) from error
-    with _without_log(), _closing(client):
+    with _without_log(), ExitStack() as stack:
+        stack.callback(_close, client)
         try:
             client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
         except TimeoutError as error:
@@ -221,6 +222,12 @@ def _client_of(scheduler: str) -> Iterator["Client"]:
                 f"the scheduler at {scheduler} has no workers; start some with `dask worker {scheduler}`"
             ) from error
         yield client
+
+
+def _close(client: "Client") -> None:
+    """Close a client in silence: one whose scheduler is gone may fail to close."""
+    with suppress(Exception):
+        client.close()
 
 
 def _check_answers(scheduler: str) -> None:
@@ -273,18 +280,6 @@ def _without_log() -> Iterator[None]:
     finally:
         for logger, level in levels.items():
             logger.setLevel(level)
-
-
-@contextmanager
-def _closing(client: "Client") -> Iterator["Client"]:
-    """Close a client at the end; after an error in silence, because one whose scheduler is gone may fail to close."""
-    try:
-        yield client
-    except BaseException:
-        with suppress(Exception):
-            client.close()
-        raise
-    client.close()
 
 
 def _workers_of(client: "Client", folder: Path, patience: float) -> Workers:

@@ -513,8 +513,6 @@ def _values(values: list[Any]) -> pa.Array:
 
 
 # ---- NetworkX attributes that hold types and relations -------------------------------------------
-_WEAK_TYPE_KEYS = ("label", "bipartite")
-"""Also names of other things: a label is a type only if others have it too, a bipartite set also if it is a number."""
 _MOST_VALUES, _FEW_VALUES, _NODES_PER_VALUE = 64, 8, 10
 """Types have few distinct values: at most 64, and at most 8 or one per ten nodes or edges."""
 Carriers = Collection[Mapping[str, Any]]
@@ -539,16 +537,15 @@ def _find_type_key(carriers: Carriers) -> str:
     >>> _find_type_key([{"bipartite": 0}, {"bipartite": 1}])
     'bipartite'
     """
-    if (key := _find_key("type", NETWORK_TYPES, carriers)) != "type":
+    key = _find_key("type", NETWORK_TYPES, carriers)
+    if key != "type" or any("type" in data for data in carriers):
         return key
+    if {str(data.get("bipartite")) for data in carriers} == {"0", "1"}:
+        return "bipartite"
     is_named = all("name" in data or "title" in data for data in carriers)  # so that a label is no name
-    for key in _WEAK_TYPE_KEYS:
+    for key in ("label", "bipartite"):
         values = [data.get(key) for data in carriers]
-        if any(value is None for value in values) or any("type" in data for data in carriers) or not values:
-            continue
-        distinct = len(set(map(str, values)))
-        repeated = distinct < len(values) if is_named else 2 * distinct <= len(values)
-        if (key == "bipartite" and set(map(str, values)) == {"0", "1"}) or (_names_kinds(values) and repeated):
+        if _names_kinds(values) and (1 if is_named else 2) * len(set(values)) <= len(values) - is_named:
             return key
     return "type"
 

@@ -96,7 +96,7 @@ def load_source(
 ) -> tuple[HIN, bool]:
     """Load a graph, and say whether it is a store, whose notes were shown at its import; for parameters see `load`."""
     if is_object_url(source):
-        with local_copy(str(source), progress) as path:
+        with local_copy(str(source), progress) as path, _system_errors(source):
             hin, is_imported = _load_path(Request(path, config, duplicates, choice, as_of, progress))
             notes = tuple(note.replace(str(path), str(source).rstrip("/")) for note in hin.notes)
             return replace(hin, notes=notes), is_imported
