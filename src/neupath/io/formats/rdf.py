@@ -144,7 +144,8 @@ def _choose_types(statements: Statements, properties: Sequence[str]) -> tuple[li
         pairs = pairs[of_node[pairs[:, 0]] < 0]
         classes, members, counts = np.unique(pairs[:, 1], return_inverse=True, return_counts=True)
         texts = statements.nodes.take(pa.array(classes)).to_pylist()
-        order = sorted(range(len(texts)), key=lambda at: (_is_general(texts[at]), -counts[at], texts[at]))
+        is_general = [iri in GENERAL_TYPES or iri.startswith("_:") for iri in texts]
+        order = sorted(range(len(texts)), key=lambda at: (is_general[at], -counts[at], texts[at]))
         best_first = pairs[np.lexsort((np.argsort(order)[members], pairs[:, 0]))]
         nodes, firsts, numbers = np.unique(best_first[:, 0], return_index=True, return_counts=True)
         of_node[nodes] = best_first[firsts, 1]
@@ -159,10 +160,6 @@ def _choose_types(statements: Statements, properties: Sequence[str]) -> tuple[li
     number_of = np.full(len(statements.nodes) + 1, -1, dtype=np.int32)  # the last for nodes without a type
     number_of[distinct] = np.arange(len(distinct))
     return statements.nodes.take(pa.array(distinct)).to_pylist(), number_of[of_node], notes
-
-
-def _is_general(iri: str) -> bool:
-    return iri in GENERAL_TYPES or iri.startswith("_:")
 
 
 def _counted(count: int, one: str, many: str) -> str:
@@ -200,11 +197,9 @@ def _best_of_each(keys: NDArray[Any], ranks: Rows, texts: pa.Array) -> Rows:
     return np.sort(np.concatenate([left[~is_tied], by_text[firsts]]))
 
 
-def _choose_names(statements: Statements, values: Triples, ranks: Rows) -> tuple[pa.Array, list[str]]:
+def _choose_names(statements: Statements, labels: Triples, place: Rows, ranks: Rows) -> tuple[pa.Array, list[str]]:
     """Name each node by its best label, or else by the end of its IRI; blank nodes without a label have no name."""
     names = _local_names(statements.nodes)
-    place = np.array([_label_place(iri) for iri in statements.predicates], dtype=np.int64)
-    labels = values.where(place[values.predicates] >= 0)
     if not len(labels.subjects):
         return names, []
     literals, own_ranks = ~labels.objects, ranks[~labels.objects]
@@ -218,14 +213,8 @@ def _choose_names(statements: Statements, values: Triples, ranks: Rows) -> tuple
     return pc.coalesce(texts.take(pa.array(at, mask=at < 0)), names), notes
 
 
-def _label_place(iri: str) -> int:
-    return NAME_PROPERTIES.index(iri) if iri in NAME_PROPERTIES else -1
-
-
 def _choose_values(statements: Statements, values: Triples, ranks: Rows, language: str) -> tuple[Triples, list[str]]:
-    """Return one value per node and property, without labels."""
-    is_label = np.array([_label_place(iri) >= 0 for iri in statements.predicates], dtype=np.bool_)
-    values = values.where(~is_label[values.predicates])
+    """Return one value per node and property."""
     keys = values.predicates.astype(np.int64) * len(statements.nodes) + values.subjects
     chosen = np.zeros(len(keys), dtype=np.bool_)
     chosen[_best_of_each(keys, ranks[~values.objects], statements.literals.take(pa.array(~values.objects)))] = True
@@ -328,8 +317,11 @@ def _build(statements: Statements, rdf: RdfConfig, options: ReadOptions) -> HIN:
     triples = statements.triples
     ranks = _language_ranks(statements.tags, rdf.language.lower())[statements.tag_of_literal]
     values = triples.where(triples.objects < 0)
-    names, name_notes = _choose_names(statements, values, ranks)
-    chosen, value_notes = _choose_values(statements, values, ranks, rdf.language.lower())
+    place_of = {iri: place for place, iri in enumerate(NAME_PROPERTIES)}
+    place = np.array([place_of.get(iri, -1) for iri in statements.predicates], dtype=np.int64)
+    is_label = place[values.predicates] >= 0
+    names, name_notes = _choose_names(statements, values.where(is_label), place, ranks)
+    chosen, value_notes = _choose_values(statements, values.where(~is_label), ranks, rdf.language.lower())
     is_type = np.isin(triples.predicates, [statements.predicate(iri) for iri in properties])
     links = triples.where((triples.objects >= 0) & ~is_type)
     members = _Members.of([triples.subjects, links.objects], type_of_node, [*type_names, UNTYPED])
