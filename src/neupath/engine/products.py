@@ -20,6 +20,7 @@ from scipy.sparse import csr_array, eye_array, vstack
 from neupath._runtime.progress import check_cancelled
 from neupath._runtime.resources import count_cores, free_memory, reserve_memory
 from neupath.engine.cache import cached, graph_cache
+from neupath.engine.walk import walk_rows
 from neupath.errors import GraphError, NotEnoughMemoryError
 from neupath.graph.hin import HIN, Csr, Floats, freeze, index_type
 from neupath.graph.metapath import Link, MetaPath, Step
@@ -97,7 +98,7 @@ class Chain:
         return all(is_whole(matrix) for matrix in self.matrices)
 
     def rows(self, queries: Rows) -> Csr:
-        return _propagate(self.matrices, queries)
+        return walk_rows(self.matrices, queries)
 
     def blocks(self, queries: Rows) -> Iterator[tuple[slice, Factors]]:
         """Yield the rows of some queries block by block, each as the left factor of a product with the identity."""
@@ -194,7 +195,7 @@ def _product_of(left: list[Csr], right: list[Csr] | None) -> Product:
 
 def related_by(hin: HIN, metapath: MetaPath, queries: Rows) -> Csr:
     """Return the weights of the paths from some queries to every target, whose entries are the targets related."""
-    return _propagate(adjacencies(hin, metapath), queries)
+    return walk_rows(adjacencies(hin, metapath), queries)
 
 
 class CombinedRow(NamedTuple):
@@ -366,15 +367,6 @@ def _warn_of_size(chain: Sequence[Csr]) -> None:
     )  # fmt: skip
 
 
-def _propagate(matrices: Sequence[Csr], rows: Rows) -> Csr:
-    """Return some rows of a chain's product without the product."""
-    check_cancelled()
-    product = csr_array(matrices[0][rows])
-    for matrix in matrices[1:]:
-        product = csr_array(product @ matrix)
-    return product
-
-
 def _row_blocks(count: int, matrices: Sequence[Csr]) -> Iterator[slice]:
     """Cut `count` rows into blocks that take a bounded memory on their way through a chain."""
     widest = max(matrix.shape[1] for matrix in matrices)
@@ -464,7 +456,7 @@ def _chain_norms(matrices: Sequence[Csr]) -> Floats:
     """Return ‖row‖² for every row of a chain's product, which is computed block by block."""
     count = matrices[0].shape[0]
     blocks = (np.arange(count)[block] for block in _row_blocks(count, matrices))
-    norms = np.concatenate([np.zeros(0), *(row_norms(_propagate(matrices, rows)) for rows in blocks)])
+    norms = np.concatenate([np.zeros(0), *(row_norms(walk_rows(matrices, rows)) for rows in blocks)])
     norms.flags.writeable = False
     return norms
 

@@ -14,10 +14,11 @@ from scipy.sparse import csr_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.formula import Normalisation
-from neupath.engine.products import link_matrix
+from neupath.engine.products import adjacencies
+from neupath.engine.walk import reached_rows
 from neupath.errors import QueryError, listed
 from neupath.evidence.groups import PathNode, node_at
-from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, freeze
+from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, freeze, in_both_directions
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.measures import HeteSim, PathMeasure
@@ -79,15 +80,11 @@ def without_edges(hin: HIN, removed: Mapping[Relation, tuple[Rows, Rows]]) -> HI
     """Return a graph without some edges, given by the rows of their ends."""
     changed = {}
     for relation, (sources, targets) in removed.items():
-        entries = hin.matrices[relation].tocoo()
-        width = entries.shape[1]
-        keys = entries.row.astype(np.int64) * width + entries.col
-        gone = np.asarray(sources, np.int64) * width + targets
-        if not relation.directed:
-            gone = np.concatenate([gone, np.asarray(targets, np.int64) * width + sources])
-        kept = ~np.isin(keys, gone)
-        left = csr_array((entries.data[kept], (entries.row[kept], entries.col[kept])), shape=entries.shape)
-        changed[relation] = freeze(left)
+        rows, columns, weights = _coordinates(hin.matrices[relation])
+        shape = hin.matrices[relation].shape
+        starts, ends, _ = in_both_directions(sources, targets, np.ones(len(sources)), relation.directed)
+        kept = ~np.isin(rows * shape[1] + columns, starts * shape[1] + ends)
+        changed[relation] = freeze(csr_array((weights[kept], (rows[kept], columns[kept])), shape=shape))
     return hin.with_matrices(changed)
 
 
@@ -100,13 +97,11 @@ def with_edges(hin: HIN, added: Mapping[Relation, RelationEdges], new_nodes: Map
         if relation not in added and not new_nodes.keys() & {relation.source, relation.target}:
             continue
         extra = added.get(relation) or RelationEdges(none, none, np.zeros(0))
-        entries = hin.matrices[relation].tocoo()
-        sources, targets, weights = [extra.sources], [extra.targets], [extra.weights]
-        if not relation.directed:
-            sources, targets, weights = [*sources, extra.targets], [*targets, extra.sources], [*weights, extra.weights]
-        rows, columns = np.concatenate([entries.row, *sources]), np.concatenate([entries.col, *targets])
+        old = _coordinates(hin.matrices[relation])
+        new = in_both_directions(extra.sources, extra.targets, extra.weights, relation.directed)
+        rows, columns, weights = (np.concatenate(parts) for parts in zip(old, new, strict=True))
         shape = len(nodes[relation.source]), len(nodes[relation.target])
-        changed[relation] = freeze(csr_array((np.concatenate([entries.data, *weights]), (rows, columns)), shape=shape))
+        changed[relation] = freeze(csr_array((weights, (rows, columns)), shape=shape))
     return replace(hin.with_matrices(changed), nodes=MappingProxyType(nodes))
 
 
@@ -235,7 +230,7 @@ class Additions:
 
     @classmethod
     def of(cls, hin: HIN, path: MetaPath, by: str, x: int, y: int) -> "Additions":
-        reached = _reached(hin, path, x)
+        reached = reached_rows(adjacencies(hin, path), x)
         new, num_kinds = _new_edges(hin, path, reached, y), 0
         if by != EDGES:
             ends = reached[-3].tolist() if len(path) > 2 else [x]
@@ -363,14 +358,6 @@ def _coordinates(matrix: Csr) -> tuple[Ints, Ints, Floats]:
 
 def _forward(link: Link, source: int, target: int) -> tuple[int, int]:
     return (target, source) if link.reverse else (source, target)
-
-
-def _reached(hin: HIN, path: MetaPath, x: int) -> list[Ints]:
-    """Return the rows that walks from the query visit at each position."""
-    reached = [np.array([x])]
-    for step in path.steps:
-        reached.append(np.unique(np.concatenate([link_matrix(hin, link)[reached[-1]].indices for link in step.links])))
-    return [rows.astype(np.int64) for rows in reached]
 
 
 # ---- The problem: half-walks and their elements --------------------------------------------------

@@ -14,6 +14,7 @@ from neupath.engine.hits import QuerySet, check_k
 from neupath.engine.rank import best_first, rank_of, related
 from neupath.engine.scorer import LearnedScorer, Scorer
 from neupath.engine.topk import set_norm
+from neupath.engine.walk import reached_rows
 from neupath.errors import GraphError, QueryError
 from neupath.evidence.groups import (
     NAMED,
@@ -30,7 +31,6 @@ from neupath.evidence.groups import (
     path_instance,
     percent,
     position_to_group_by,
-    reached_rows,
     score_text,
     shortened,
 )

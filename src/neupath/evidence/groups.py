@@ -10,12 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from neupath.engine.products import link_matrix
+from neupath.engine.walk import StepEdges, leave_row
 from neupath.errors import QueryError, listed
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step, arrow
@@ -145,16 +146,6 @@ def position_to_group_by(metapath: MetaPath, by: str | int | None) -> int:
 
 
 # ---- Walks between two rows ----------------------------------------------------------------------
-class _Edges(NamedTuple):
-    """The edges of one step, by the places of both ends in `Walks.rows`, in the order of sources and targets."""
-
-    sources: Rows
-    targets: Rows
-    weights: Floats
-    starts: Rows
-    """Where the edges of each source begin; every source has one."""
-
-
 class Walks:
     """The walks between two rows along a chain of matrices: their number, total weight, and the heaviest one by one.
 
@@ -170,7 +161,7 @@ class Walks:
         The edges between these rows, step by step.
     """
 
-    def __init__(self, rows: Sequence[Rows], edges: Sequence[_Edges]) -> None:
+    def __init__(self, rows: Sequence[Rows], edges: Sequence[StepEdges]) -> None:
         self.rows, self._edges = list(rows), list(edges)
 
     @classmethod
@@ -187,11 +178,11 @@ class Walks:
             The two rows.
         """
         middle = middle_of(len(chain))
-        there, forward = _leave_row(chain[:middle], start)
-        home, backward = _leave_row(back[: middle - 1 : -1], end)
+        there, forward = leave_row(chain[:middle], start)
+        home, backward = leave_row(back[: middle - 1 : -1], end)
         meeting = np.intersect1d(there[-1], home[-1], assume_unique=True)
         rows: list[Rows] = [meeting]
-        edges: list[_Edges] = []
+        edges: list[StepEdges] = []
         for before, entries in zip(there[-2::-1], forward[::-1], strict=True):
             visited, step = entries.to(before, rows[0])
             rows.insert(0, visited)
@@ -374,76 +365,11 @@ class SimplePaths(Walks):
         return all(self._node_types[i] != node_type or self.rows[i][place] != row for i, place in enumerate(places))
 
 
-def reached_rows(chain: Sequence[Csr], start: int) -> list[Rows]:
-    """Return the rows that walks from a row reach after each step, in ascending order."""
-    return _leave_row(chain, start)[0]
-
-
-def _leave_row(chain: Sequence[Csr], start: int) -> tuple[list[Rows], list["_Entries"]]:
-    """Return the rows that walks from a row reach, before and after each step, and the entries that they follow."""
-    rows: list[Rows] = [np.array([start])]
-    entries: list[_Entries] = []
-    for matrix in chain:
-        starts = matrix.indptr[rows[-1]]
-        counts = matrix.indptr[rows[-1] + 1] - starts
-        own = np.repeat(np.arange(len(counts)), counts)
-        at = np.arange(len(own)) + np.repeat(starts - np.cumsum(counts) + counts, counts)
-        entries.append(_Entries(own, matrix.indices[at], matrix.data[at], matrix.shape[1]))
-        rows.append(entries[-1].distinct_columns())
-    return rows, entries
-
-
-class _Entries(NamedTuple):
-    """Entries of some rows of a matrix, row by row."""
-
-    own: Rows
-    """The place of each entry's row among these rows."""
-    columns: Rows
-    weights: Floats
-    width: int
-    """The number of columns of the matrix."""
-
-    @property
-    def _is_dense(self) -> bool:
-        """Whether an array with an element per column takes less time than sorting the columns."""
-        return 8 * len(self.columns) > self.width
-
-    def distinct_columns(self) -> Rows:
-        """Return the columns in ascending order, each once."""
-        if not self._is_dense:
-            return np.unique(self.columns).astype(np.int64)
-        has_entry = np.zeros(self.width, np.bool_)
-        has_entry[self.columns] = True
-        return np.flatnonzero(has_entry)
-
-    def places_in(self, columns: Rows) -> Rows:
-        """Return the place of each entry's column among some columns in ascending order, -1 where it is not there."""
-        if self._is_dense:
-            place_of_column = np.full(self.width, -1)
-            place_of_column[columns] = np.arange(len(columns))
-            return place_of_column[self.columns]
-        places = np.searchsorted(columns, self.columns)
-        places[places == len(columns)] = -1
-        places[columns[places] != self.columns] = -1
-        return places
-
-    def to(self, rows: Rows, columns: Rows) -> tuple[Rows, _Edges]:
-        """Return those of the rows that have an entry in some of the columns, and these entries as edges."""
-        places = self.places_in(columns) if len(columns) else np.full(len(self.own), -1)
-        kept = np.flatnonzero(places >= 0)
-        own = self.own[kept]
-        starts = np.flatnonzero(np.diff(own, prepend=-1))
-        ends = np.append(starts[1:], len(own)) if len(own) else starts
-        sources = np.repeat(np.arange(len(starts)), ends - starts)
-        edges = _Edges(sources, places[kept], self.weights[kept], np.append(starts, len(own)))
-        return rows[own[starts]], edges
-
-
-def _turned_round(edges: _Edges, size: int) -> _Edges:
+def _turned_round(edges: StepEdges, size: int) -> StepEdges:
     """Return edges with their ends exchanged; `size` is the number of targets, each of which has an edge."""
     order = np.argsort(edges.targets.astype(np.min_scalar_type(size)), kind="stable")  # of 16 bits: a radix sort
     starts = np.concatenate([[0], np.cumsum(np.bincount(edges.targets, minlength=size))])
-    return _Edges(edges.targets[order], edges.sources[order], edges.weights[order], starts)
+    return StepEdges(edges.targets[order], edges.sources[order], edges.weights[order], starts)
 
 
 def _checked(number: float) -> float:
@@ -458,7 +384,7 @@ def _added_up(places: Rows, numbers: Floats, size: int) -> Floats:
     return np.bincount(places, numbers, size).astype(np.float64)
 
 
-def _best_onward(edges: _Edges, best: Floats) -> Floats:
+def _best_onward(edges: StepEdges, best: Floats) -> Floats:
     """Return for each source the maximum over its edges of weight · best[target]."""
     if not len(edges.sources):
         return np.zeros(0)

@@ -29,7 +29,7 @@ from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.cache import FileForm, cached
 from neupath.errors import QueryError
-from neupath.graph.hin import HIN, Csr, freeze
+from neupath.graph.hin import HIN, Csr, edges_of, freeze, in_both_directions
 from neupath.graph.metapath import Relation
 
 _SWAPS_PER_EDGE, _TRADES_PER_SOURCE = 10, 5
@@ -79,9 +79,7 @@ class _Chain:
 
         self._kernels, self.relation = kernels, relation
         matrix = hin.matrices[relation]
-        entries = matrix.tocoo()
-        once = np.ones(len(entries.row), np.bool_) if relation.directed else entries.row <= entries.col
-        self.sources, self.targets = entries.row[once].astype(np.int32), entries.col[once].astype(np.int32)
+        self.sources, self.targets = (ends.astype(np.int32) for ends in edges_of(matrix, relation.directed)[:2])
         self._width = matrix.shape[1]
         same_type = relation.source == relation.target
         self._with_loops = not same_type or bool(np.any(self.sources == self.targets))
@@ -284,8 +282,5 @@ def _matrix(hin: HIN, relation: Relation, targets: Ends, sources: Ends | None) -
     matrix = hin.matrices[relation]
     if sources is None:
         return freeze(csr_array((matrix.data.copy(), targets.copy(), matrix.indptr.copy()), shape=matrix.shape))
-    entries = matrix.tocoo()
-    weights = entries.data[entries.row <= entries.col]
-    other = sources != targets
-    rows, columns = np.concatenate([sources, targets[other]]), np.concatenate([targets, sources[other]])
-    return freeze(csr_array((np.concatenate([weights, weights[other]]), (rows, columns)), shape=matrix.shape))
+    rows, columns, weights = in_both_directions(sources, targets, edges_of(matrix, directed=False)[2], directed=False)
+    return freeze(csr_array((weights, (rows, columns)), shape=matrix.shape))

@@ -18,11 +18,12 @@ from neupath.engine.cache import cached
 from neupath.engine.formula import Normalisation, normalised
 from neupath.engine.products import LARGEST, column_norms, multiplications, row_norms
 from neupath.engine.rank import rank_of
+from neupath.engine.walk import walk_rows
 from neupath.errors import GraphError, QueryError, listed
 from neupath.evidence.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, html_table
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
-from neupath.graph.nodes import NodeRef, id_of, in_lines, one_line
+from neupath.graph.nodes import NodeRef, Rows, id_of, in_lines, one_line
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,
@@ -668,13 +669,9 @@ def chain_norms(chain: Sequence[Csr], weights: Floats | None = None) -> Floats:
     gram = csr_array(rest[0] @ rest[0].T) if by_gram else None
     for rows in _row_blocks(first, rest):
         check_cancelled()
-        part = first[rows]
-        if gram is not None:
-            norms[rows] = np.asarray((part @ gram).multiply(part).sum(axis=1)).ravel()
-            continue
-        for matrix in rest:
-            part = csr_array(part @ matrix)
-        norms[rows] = np.asarray(part.multiply(part).sum(axis=1)).ravel()
+        part = first[rows] if gram is not None else walk_rows([first, *rest], rows)
+        other = part if gram is None else part @ gram
+        norms[rows] = np.asarray(other.multiply(part).sum(axis=1)).ravel()
     norms.flags.writeable = False
     return norms
 
@@ -699,10 +696,10 @@ def _norms_work(chain: Sequence[Csr]) -> int:
     return work
 
 
-def _row_blocks(first: Csr, rest: Sequence[Csr]) -> list[slice]:
+def _row_blocks(first: Csr, rest: Sequence[Csr]) -> list[Rows]:
     """Cut the rows of a chain into blocks of bounded work and memory."""
     count = first.shape[0]
     widest = max(matrix.shape[1] for matrix in rest)
     blocks = 1 + max(multiplications(first, rest[0]) // _BLOCK_WORK, count * widest // _BLOCK_WORK)
     step = max(1, -(-count // blocks))
-    return [slice(at, min(at + step, count)) for at in range(0, count, step)]
+    return [np.arange(at, min(at + step, count)) for at in range(0, count, step)]

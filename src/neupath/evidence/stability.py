@@ -14,7 +14,7 @@ from neupath.errors import QueryError, listed
 from neupath.evidence.counterfactuals import ranks_without_each
 from neupath.evidence.permutation import check_whole
 from neupath.evidence.significance import permutable, relations_of
-from neupath.graph.hin import HIN, Csr, Floats, freeze
+from neupath.graph.hin import HIN, Csr, Floats, edges_of, freeze, in_both_directions
 from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Rows
 from neupath.measures import PathMeasure
@@ -157,15 +157,7 @@ def thinned(hin: HIN, relations: Sequence[Relation], share: float, rng: np.rando
 
 
 def _thinned_matrix(matrix: Csr, directed: bool, share: float, rng: np.random.Generator) -> Csr:
-    entries = matrix.tocoo()
-    rows, columns, weights = entries.row, entries.col, entries.data
-    if not directed:
-        once = rows <= columns
-        rows, columns, weights = rows[once], columns[once], weights[once]
-    kept = rng.random(len(rows)) >= share
-    rows, columns, weights = rows[kept], columns[kept], weights[kept]
-    if not directed:
-        other = rows != columns
-        rows, columns = np.concatenate([rows, columns[other]]), np.concatenate([columns, rows[other]])
-        weights = np.concatenate([weights, weights[other]])
+    sources, targets, weights = edges_of(matrix, directed)
+    kept = rng.random(len(sources)) >= share
+    rows, columns, weights = in_both_directions(sources[kept], targets[kept], weights[kept], directed)
     return freeze(csr_array((weights, (rows, columns)), shape=matrix.shape))

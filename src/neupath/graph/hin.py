@@ -730,6 +730,31 @@ def edge_counts(matrix: Csr) -> tuple[Rows, Rows]:
     return np.diff(matrix.indptr).astype(np.int64), np.bincount(matrix.indices, minlength=matrix.shape[1])
 
 
+def in_both_directions(
+    sources: NDArray[Any], targets: NDArray[Any], values: NDArray[Any], directed: bool
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return edges with their values, those of an undirected relation in both directions.
+
+    >>> [each.tolist() for each in in_both_directions(np.array([0, 1]), np.array([2, 1]), np.array([5.0, 6.0]), False)]
+    [[0, 1, 2], [2, 1, 0], [5.0, 6.0, 5.0]]
+    """
+    if directed:
+        return sources, targets, values
+    other = sources != targets
+    rows, columns = np.concatenate([sources, targets[other]]), np.concatenate([targets, sources[other]])
+    return rows, columns, np.concatenate([values, values[other]])
+
+
+def edges_of(matrix: Csr, directed: bool) -> tuple[Rows, Rows, Floats]:
+    """List the edges of a matrix in order, with their weights; those of an undirected relation once."""
+    entries = matrix.tocoo()
+    rows, columns, weights = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data
+    if directed:
+        return rows, columns, weights
+    once = rows <= columns
+    return rows[once], columns[once], weights[once]
+
+
 def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates) -> "Csr | _NonEmptyRows":
     relation = edges.relation
     sources, targets = nodes[relation.source], nodes[relation.target]
@@ -747,10 +772,7 @@ def _to_matrix(edges: Edges, nodes: Mapping[str, Nodes], duplicates: Duplicates)
         rows, columns, weights = rows[first], columns[first], weights[first]
     else:
         rows, columns, weights = summed_in_order(rows, columns, weights)
-    if not relation.directed:
-        other_way = rows != columns
-        rows, columns = np.concatenate([rows, columns[other_way]]), np.concatenate([columns, rows[other_way]])
-        weights = np.concatenate([weights, weights[other_way]])
+    rows, columns, weights = in_both_directions(rows, columns, weights, relation.directed)
     if len(sources) <= max(_FEW_ROWS, _ROWS_PER_ENTRY * len(rows)):
         return _sum_entries(relation, rows, columns, weights, (len(sources), len(targets)))
     filled, places = np.unique(rows, return_inverse=True)
@@ -999,10 +1021,7 @@ def single_edges(hin: HIN, relation: Relation) -> Edges:
     """Return the edges of a relation, those of an undirected one once; parallel ones apart if they have attributes."""
     if relation in hin.edge_tables:
         return hin.edge_tables[relation]
-    entries = hin.matrices[relation].tocoo()
-    kept = np.arange(entries.nnz) if relation.directed else np.flatnonzero(entries.row <= entries.col)
-    rows, columns = (np.asarray(at)[kept].astype(np.int64) for at in (entries.row, entries.col))
-    return Edges(relation, rows, columns, entries.data[kept])
+    return Edges(relation, *edges_of(hin.matrices[relation], relation.directed))
 
 
 def _edges_both_ways(hin: HIN, relation: Relation) -> Edges:
@@ -1013,12 +1032,7 @@ def _edges_both_ways(hin: HIN, relation: Relation) -> Edges:
     edges = hin.edge_tables[relation]
     if relation.directed:
         return edges
-    other = np.flatnonzero(edges.sources != edges.targets)
-    sources, targets = (
-        np.concatenate([ours, others[other]])
-        for ours, others in ((edges.sources, edges.targets), (edges.targets, edges.sources))
-    )
-    twice = np.concatenate([np.arange(len(edges.sources)), other])
+    sources, targets, twice = in_both_directions(edges.sources, edges.targets, np.arange(len(edges.sources)), False)
     return Edges(relation, sources, targets, np.asarray(edges.weights)[twice], edges.attributes.take(pa.array(twice)))
 
 

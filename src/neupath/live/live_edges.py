@@ -1,8 +1,8 @@
 """Single edges of a live graph, whose relations have attributes: those of a version, and those of a changed pair."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from threading import Lock
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from neupath.graph.hin import Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
 from neupath.store.database import FIRST_ATTRIBUTE, edge_row_table
+from neupath.store.snapshots import Lazy
 from neupath.store.versions import Pair, RowsChange, SingleEdges
 
 EdgeLog = Sequence[tuple[Relation, RowsChange]]
@@ -25,33 +26,16 @@ class LiveChange(RowChange):
     edge_rows: Mapping[Relation, RowsChange] = field(default_factory=dict)
 
 
-class LiveEdgeTables(Mapping[Relation, Edges]):
+class LiveEdgeTables(Lazy[Relation, Edges]):
     """The single edges of a base with the first `length` changes of a log that only grows, made on first use."""
 
     def __init__(self, base: Mapping[Relation, Edges], log: EdgeLog, length: int) -> None:
+        super().__init__(base, partial(_edges_after, base, log, length))
         self.base, self._log, self._length = base, log, length
-        self._tables: dict[Relation, Edges] = {}
-        self._lock = Lock()
 
     def fresh(self) -> "LiveEdgeTables":
         """Return a copy without the tables that are made."""
         return LiveEdgeTables(self.base, self._log, self._length)
-
-    def __getitem__(self, relation: Relation) -> Edges:
-        with self._lock:
-            if relation not in self._tables:
-                changes = [change for changed, change in self._log[: self._length] if changed == relation]
-                self._tables[relation] = _changed(self.base[relation], changes)
-            return self._tables[relation]
-
-    def __iter__(self) -> Iterator[Relation]:
-        return iter(self.base)
-
-    def __len__(self) -> int:
-        return len(self.base)
-
-    def __contains__(self, relation: object) -> bool:
-        return relation in self.base
 
     def schema_of(self, relation: Relation) -> pa.Schema:
         """Return the attributes of a relation's edges; changes bring no others."""
@@ -59,8 +43,13 @@ class LiveEdgeTables(Mapping[Relation, Edges]):
         return self.base[relation].attributes.schema if schema_of is None else schema_of(relation)
 
 
-def _changed(base: Edges, changes: Sequence[RowsChange]) -> Edges:
+def _edges_after(base: Mapping[Relation, Edges], log: EdgeLog, length: int, relation: Relation) -> Edges:
     """Return the edges of a relation after some changes: removing a pair ends all its edges that came before."""
+    changes = [change for changed, change in log[:length] if changed == relation]
+    return _changed(base[relation], changes)
+
+
+def _changed(base: Edges, changes: Sequence[RowsChange]) -> Edges:
     if not changes:
         return base
     tables = [edge_row_table(base), *(change.added for change in changes)]

@@ -4,7 +4,8 @@ An edge changes the newest adjacency; propagation finds the entries of each half
 computes them again. One writer sets them from a version on; what they replace stays for readers of older versions.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -12,14 +13,14 @@ import numpy as np
 from neupath.engine.products import Chain, link_matrix
 from neupath.engine.scorer import RowEdge
 from neupath.errors import NeuPathError
-from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, edge_counts, freeze
+from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, edge_counts, freeze, in_both_directions
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.live import live_kernels as kernels
 from neupath.live.live_edges import NewestEdges
 from neupath.live.live_kernels import NEVER, EdgeArrays, MvccArrays, NormArrays, ProductArrays, grown
 from neupath.measures.path_measure import Leg, PathMeasure, reversed_legs
-from neupath.store.snapshots import Triplets, enlarged, in_both_directions, overlaid
+from neupath.store.snapshots import Lazy, Triplets, enlarged, overlaid
 
 # ---- Edges of the newest version -----------------------------------------------------------------
 _INITIAL_ROOM = 64  # entries or added edges
@@ -94,7 +95,7 @@ class DegreeCounts:
         return bool((self._base.indices[start:end] == pair[1]).any())
 
 
-class LiveMatrices(Mapping[Relation, Csr]):
+class LiveMatrices(Lazy[Relation, Csr]):
     """The matrices of a base with the first `length` edges of a log that only grows, each computed on first use."""
 
     def __init__(
@@ -105,10 +106,9 @@ class LiveMatrices(Mapping[Relation, Csr]):
         sizes: Mapping[str, int],
         counts: dict[Relation, DegreeCounts] | None = None,
     ) -> None:
+        super().__init__(base, partial(_matrix_after, base, log, length, sizes))
         self.base, self._log, self._length, self._sizes = base, log, length, sizes
-        self._matrices: dict[Relation, Csr] = {}
         self._counts = {} if counts is None else counts  # of all versions over the base
-        self._lock = Lock()
 
     def fresh(self) -> "LiveMatrices":
         """Return a copy without the matrices that are computed."""
@@ -119,28 +119,20 @@ class LiveMatrices(Mapping[Relation, Csr]):
         counts = self._counts.setdefault(relation, DegreeCounts(self.base[relation], relation))
         return counts.at(self._log, self._length, self._sizes)
 
-    def __getitem__(self, relation: Relation) -> Csr:
-        with self._lock:
-            if relation not in self._matrices:
-                self._matrices[relation] = self._compute(relation)
-            return self._matrices[relation]
 
-    def __iter__(self) -> Iterator[Relation]:
-        return iter(self.base)
-
-    def __len__(self) -> int:
-        return len(self.base)
-
-    def _compute(self, relation: Relation) -> Csr:
-        last = {
-            (row, column) if relation.directed else (min(row, column), max(row, column)): weight
-            for changed, row, column, weight in self._log[: self._length]
-            if changed == relation
-        }
-        shape = self._sizes[relation.source], self._sizes[relation.target]
-        rows, columns = np.array(list(last), dtype=np.int64).reshape(-1, 2).T
-        changed = in_both_directions(rows, columns, np.array(list(last.values()), dtype=np.float64), relation.directed)
-        return overlaid(enlarged(self.base[relation], shape), *changed)
+def _matrix_after(
+    base: Mapping[Relation, Csr], log: Sequence[RowEdge], length: int, sizes: Mapping[str, int], relation: Relation
+) -> Csr:
+    """Return the matrix of a relation with the first `length` edges of a log."""
+    last = {
+        (row, column) if relation.directed else (min(row, column), max(row, column)): weight
+        for changed, row, column, weight in log[:length]
+        if changed == relation
+    }
+    shape = sizes[relation.source], sizes[relation.target]
+    rows, columns = np.array(list(last), dtype=np.int64).reshape(-1, 2).T
+    changed = in_both_directions(rows, columns, np.array(list(last.values()), dtype=np.float64), relation.directed)
+    return overlaid(enlarged(base[relation], shape), *changed)
 
 
 # ---- Adjacency and steps of the newest version ---------------------------------------------------

@@ -17,11 +17,11 @@ from neupath._runtime.progress import Progress, no_progress, track
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
 from neupath.graph.edge_attributes import TEXT
-from neupath.graph.hin import HIN
+from neupath.graph.hin import HIN, edges_of
 from neupath.graph.metapath import Relation
 from neupath.store import database, snapshots
 from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, edge_row_table, node_table, run
-from neupath.store.snapshots import Triplets, add_checksums, edge_checksum, edges_of, node_checksum, row_checksum
+from neupath.store.snapshots import Triplets, add_checksums, edge_checksum, node_checksum, row_checksum
 
 pc = LazyModule("pyarrow.compute")
 

@@ -8,7 +8,7 @@ at once by `read_snapshot`, or each before its first use by `map_snapshot`.
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -28,7 +28,7 @@ from scipy.sparse import coo_array, csr_array
 from neupath._runtime.files import quick_checksum, sync, whole_folder
 from neupath.errors import SourceError
 from neupath.graph.edge_attributes import value_hashes
-from neupath.graph.hin import Csr, Floats, freeze, index_type, mix64
+from neupath.graph.hin import Csr, Floats, freeze, in_both_directions, index_type, mix64
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, attribute_columns, edge_row_schema, run
 
@@ -99,25 +99,6 @@ def from_edges(sources: Rows, targets: Rows, weights: Floats, shape: tuple[int, 
     return freeze(coo_array((values, (rows, columns)), shape=shape).tocsr())
 
 
-def in_both_directions(sources: Rows, targets: Rows, weights: Floats, directed: bool) -> Triplets:
-    """Return edges, those of an undirected relation in both directions."""
-    if directed:
-        return sources, targets, weights
-    other = sources != targets
-    rows, columns = np.concatenate([sources, targets[other]]), np.concatenate([targets, sources[other]])
-    return rows, columns, np.concatenate([weights, weights[other]])
-
-
-def edges_of(matrix: Csr, directed: bool) -> Triplets:
-    """List the edges of a matrix in order, those of an undirected relation once."""
-    entries = matrix.tocoo()
-    rows, columns, weights = entries.row.astype(np.int64), entries.col.astype(np.int64), entries.data
-    if directed:
-        return rows, columns, weights
-    kept = rows <= columns
-    return rows[kept], columns[kept], weights[kept]
-
-
 def enlarged(matrix: Csr, shape: tuple[int, int]) -> Csr:
     """Return the matrix with empty rows and columns added at its end."""
     if matrix.shape == shape:
@@ -164,7 +145,7 @@ class Lazy(Mapping[Key, Value]):
     """
 
     def __init__(self, keys: Iterable[Key], make: Callable[[Key], Value]) -> None:
-        self._keys = dict.fromkeys(keys)
+        self._keys: Collection[Key] = keys if isinstance(keys, Mapping) else dict.fromkeys(keys)
         self._make: Callable[[Key], Value] | None = make
         self._made: dict[Key, Value] = {}
         self._lock = RLock()

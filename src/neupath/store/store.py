@@ -19,12 +19,12 @@ import numpy as np
 
 from neupath._runtime.group_commit import GroupCommit
 from neupath.errors import NeuPathError, SourceError, WriteError
-from neupath.graph.hin import HIN
+from neupath.graph.hin import HIN, edges_of
 from neupath.graph.nodes import Rows
 from neupath.store import database
 from neupath.store.checks import CheckReport, check
 from neupath.store.database import VersionFacts, duckdb, read_facts, read_layout, run
-from neupath.store.snapshots import edges_of, write_snapshot
+from neupath.store.snapshots import write_snapshot
 from neupath.store.update import Update
 from neupath.store.versions import Change, Head, disk_cache, read_version, rebuild, write_updates
 

@@ -17,7 +17,7 @@ from neupath._runtime.disk_cache import DiskCache
 from neupath._runtime.files import locked
 from neupath.errors import GraphError, SchemaError, SourceError, WriteError, did_you_mean, first_line, listed
 from neupath.graph.edge_attributes import attribute_value, kind_of
-from neupath.graph.hin import HIN, Csr, Edges, Floats
+from neupath.graph.hin import HIN, Csr, Edges, Floats, edges_of, in_both_directions
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.store import database, snapshots
@@ -39,7 +39,6 @@ from neupath.store.snapshots import (
     Triplets,
     checksum_of_node,
     edge_checksum,
-    in_both_directions,
     row_checksum,
 )
 from neupath.store.update import Edge, Node, Update
@@ -152,7 +151,7 @@ def wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state:
     """Compare a version with the counts and checksums that were written with it; return a sentence per difference."""
     problems, edges, edge_sum = [], 0, 0
     for number, relation in enumerate(layout.schema.relations):
-        listed_edges = snapshots.edges_of(state.matrices[number], relation.directed)
+        listed_edges = edges_of(state.matrices[number], relation.directed)
         edges += len(listed_edges[0])
         edge_sum = snapshots.add_checksums(edge_sum, edge_checksum(number, *listed_edges))
     for number, rows in state.edge_rows.items():
@@ -302,42 +301,32 @@ def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
     return HIN(layout.schema, Lazy(types, nodes), Lazy(relations, matrix), layout.notes, tables)
 
 
-class EdgeTables(Mapping[Relation, Edges]):
+class EdgeTables(Lazy[Relation, Edges]):
     """The single edges of each relation that has attributes, made of the rows of a store when they are asked for."""
 
     def __init__(self, layout: StoreLayout, rows: Mapping[int, pa.Table], alive: Mapping[str, Mask]) -> None:
-        self._layout, self._rows, self._alive = layout, rows, alive
-        self._numbers = {layout.schema.relations[number]: number for number in rows}
-        self._made: dict[Relation, Edges] = {}
+        numbers = {layout.schema.relations[number]: number for number in rows}
 
-    def __getitem__(self, relation: Relation) -> Edges:
-        made = self._made.get(relation)
-        if made is None:
-            made = self._made[relation] = self._make(relation)
-        return made
+        def make(relation: Relation) -> Edges:
+            number = numbers[relation]
+            return _edges_of_rows(relation, rows[number], layout.edge_attributes[number], alive)
 
-    def __iter__(self) -> Iterator[Relation]:
-        return iter(self._numbers)
-
-    def __len__(self) -> int:
-        return len(self._numbers)
-
-    def __contains__(self, relation: object) -> bool:
-        return relation in self._numbers
+        super().__init__(numbers, make)
+        self._layout, self._numbers = layout, numbers
 
     def schema_of(self, relation: Relation) -> pa.Schema:
         """Return the attributes of a relation's edges."""
         return self._layout.edge_attributes[self._numbers[relation]]
 
-    def _make(self, relation: Relation) -> Edges:
-        number = self._numbers[relation]
-        rows, schema = self._rows[number], self._layout.edge_attributes[number]
-        ends = [
-            _rows_of_keys(rows[column].to_numpy(), self._alive[node_type])
-            for column, node_type in (("source", relation.source), ("target", relation.target))
-        ]
-        attributes = pa.table(rows.columns[FIRST_ATTRIBUTE:], schema=schema)
-        return Edges(relation, ends[0], ends[1], rows["weight"].to_numpy(), attributes)
+
+def _edges_of_rows(relation: Relation, rows: pa.Table, schema: pa.Schema, alive: Mapping[str, Mask]) -> Edges:
+    """Return the single edges of a relation that the rows of a store hold."""
+    ends = [
+        _rows_of_keys(rows[column].to_numpy(), alive[node_type])
+        for column, node_type in (("source", relation.source), ("target", relation.target))
+    ]
+    attributes = pa.table(rows.columns[FIRST_ATTRIBUTE:], schema=schema)
+    return Edges(relation, ends[0], ends[1], rows["weight"].to_numpy(), attributes)
 
 
 def _rows_of_keys(keys: Rows, alive: Mask) -> Rows:

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from neupath.engine.cache import cached
 from neupath.engine.formula import normalised
 from neupath.engine.products import adjacency
+from neupath.engine.walk import walk_rows
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Rows
@@ -218,9 +219,7 @@ class PairWalks:
         return self._products(left, self._own_walk(metapath.target, rights))
 
     def _own_walk(self, start: str, matrices: Sequence[Csr]) -> Walk:
-        rows = matrices[0][self.starts[start].indices]
-        for matrix in matrices[1:]:
-            rows = csr_array(rows @ matrix)
+        rows = walk_rows(matrices, self.starts[start].indices)
         values = np.tile(rows.data[:, None], len(_SCALINGS))
         return Walk("", rows.shape[1], rows.indptr.astype(np.int64), rows.indices.astype(np.int64), values)
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from neupath.engine.products import adjacencies
+from neupath.engine.walk import walk_rows
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id, Rows
@@ -96,9 +96,7 @@ def _candidate_pairs(hin: HIN, metapaths: Sequence[MetaPath], queries: Rows, kno
     for path in metapaths:
         chain = adjacencies(hin, path)
         for query in queries.tolist():
-            row = chain[0][[query]]
-            for matrix in chain[1:]:
-                row = csr_array(row @ matrix)
+            row = walk_rows(chain, np.array([query]))
             best = row.indices[np.lexsort((row.indices, -row.data))][: _TARGETS + 1]
             own = query if path.source == path.target else None
             related |= dict.fromkeys((query, target) for target in best.tolist() if target != own)
