@@ -305,10 +305,13 @@ def search(
         "--among": among, "--among-file": among_file, "--where": where, "--unless": unless, "--diverse": diverse,
         "--with": added, "--without": removed, "--include-query": include_query, "--zeros": zeros,
     }  # fmt: skip
-    check_evidence_options(
-        with_significance=with_significance, permutations=permutations, seed=seed, with_stability=with_stability,
-        by=by, filters=[option for option, given in filters.items() if given],
-    )  # fmt: skip
+    wants_stability = with_stability or by is not None
+    wants_evidence = with_significance or wants_stability
+    if wants_evidence or permutations is not None or seed is not None:
+        check_evidence_options(
+            with_significance=with_significance, permutations=permutations, seed=seed, with_stability=with_stability,
+            by=by, filters=[option for option, given in filters.items() if given],
+        )  # fmt: skip
     hin = source.load(as_of)
     with ProgressBars() as bars:
         paths = refinement.refine(hin, metapath or None)
@@ -317,12 +320,7 @@ def search(
             queries=query, progress=bars,
         )  # fmt: skip
     note_relations(getattr(scorer, "metapath_", None))
-    method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
-    if isinstance(scorer, Combination) and len(scorer.parts) > 1 and scorer.metapath_text is None:
-        sum_of = " + ".join(f"{part.weight:.4g} × {part.metapath}" for part in scorer.parts)
-        method = f"{sum_of}, {scorer.parts[0].measure if type(scorer) is Combination else scorer.name}"
-    if model is not None:
-        method = f"the {method} model in {model}" if method == scorer.name else f"{method}, saved in {model}"
+    method = _describe_method(scorer, model)
     options: SearchOptions = {
         "include_query": include_query, "zeros": zeros, "among": read_among(among, among_file), "where": where or (),
         "unless": unless or (), "diverse": diverse,
@@ -336,16 +334,17 @@ def search(
             [scorer.top_k(members.as_dict(), k, **options)],
             [members.label],
         )
-    count = PERMUTATIONS if permutations is None else permutations
-    evidence = find_evidence(
-        scorer, results, count if with_significance else None, with_stability or by is not None, by, seed or 0
-    )
+    evidence: Sequence[Mapping[str, Any]] = [{}] * len(results)
     parts = {"parts": scorer.described_parts()} if isinstance(scorer, Combination) else {}
-    contents = [hits_with(hits, **known) | parts for hits, known in zip(results, evidence, strict=True)]
+    contents = [hits.to_dict() | parts for hits in results]
+    if wants_evidence:
+        count = PERMUTATIONS if permutations is None else permutations
+        evidence = find_evidence(scorer, results, count if with_significance else None, wants_stability, by, seed or 0)
+        contents = [hits_with(hits, **known) | parts for hits, known in zip(results, evidence, strict=True)]
     if output.is_table:
         _print_hits(output, query, contents)
     for text, hits, known, content in zip(query, results, evidence, contents, strict=True):
-        ties = 0 if diverse is not None else _count_ties(scorer, hits, k, options)
+        ties = 0 if diverse is not None else scorer.count_ties(hits, k, **options)
         if output.as_json:
             print_json(content | ({} if diverse is not None else {"ties": ties}))
         elif output.is_text and len(hits):
@@ -366,6 +365,17 @@ def search(
         note(f"each score differs by at most {error:.2g} from its exact value")
 
 
+def _describe_method(scorer: Scorer, model: Path | None) -> str:
+    """Say by which meta-paths and which measure, or by which saved model, a search ranks."""
+    method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
+    if isinstance(scorer, Combination) and len(scorer.parts) > 1 and scorer.metapath_text is None:
+        sum_of = " + ".join(f"{part.weight:.4g} × {part.metapath}" for part in scorer.parts)
+        method = f"{sum_of}, {scorer.parts[0].measure if type(scorer) is Combination else scorer.name}"
+    if model is None:
+        return method
+    return f"the {method} model in {model}" if method == scorer.name else f"{method}, saved in {model}"
+
+
 def _print_hits(output: OutputFlags, queries: Sequence[str], contents: Sequence[Mapping[str, Any]]) -> None:
     """Print the hits of all queries as one table, with the evidence for them."""
     of_queries = zip(queries, contents, strict=True)
@@ -375,23 +385,6 @@ def _print_hits(output: OutputFlags, queries: Sequence[str], contents: Sequence[
         rows = [row | dict(zip(("best_rank", "worst_rank"), row["ranks"], strict=True)) for row in rows]
         evidence += ["best_rank", "worst_rank"]
     output.print_table(("query", "rank", "id", "name", "score", *evidence), rows)
-
-
-_BEYOND, _FURTHER = 100, 10  # how many more hits are looked at for ties, and by how much more each time
-
-
-def _count_ties(scorer: Scorer, hits: Hits, k: int, options: SearchOptions) -> int:
-    """Return how many targets score as the last hit does, itself included, whether they are hits or not."""
-    if not len(hits):
-        return 0
-    query = hits.query
-    members = query.as_dict() if isinstance(query, QuerySet) else None
-    wanted, last, scores = k, hits.scores[-1], hits.scores
-    while len(scores) == wanted and scores[-1] == last:
-        wanted = wanted + _BEYOND if wanted == k else wanted * _FURTHER
-        wider = scorer.top_k(hits.query_id if members is None else members, wanted, **options)
-        scores = wider.scores
-    return scores.count(last)
 
 
 def _label_query(nodes: Nodes, text: str, query: Id) -> str:

@@ -36,6 +36,7 @@ from neupath.graph.nodes import Id, Mask, NodeMatch, NodeRef, Nodes, Rows
 FILE = "config.json"
 _QUERIES_PER_BLOCK = 64
 _FEW_EXCLUDED = 118  # targets that a query may leave out by ranking as many more: with k = 10, by the index
+_BEYOND, _FURTHER = 100, 10  # how many more hits are looked at for ties, and by how much more each time
 _POOL, _POOL_PER_HIT, _LARGEST_POOL = 100, 10, 10_000
 Many = list[Id] | list[str] | list[int] | list[NodeMatch] | Sequence[Hit] | tuple[Id, ...] | NDArray[Any]
 
@@ -327,23 +328,16 @@ class Scorer(ABC):
             below = [np.flatnonzero(scores < 0) for scores in self.score_rows(rows)] if self.is_signed else []
             both = [np.concatenate(own) for own in zip(excluded, below, strict=True)] if excluded and below else []
             ranking = with_unrelated(ranking, skipped, k, len(self._targets), candidates, both or excluded or below)
-        eligible = np.full(len(rows), len(self._targets) if candidates is None else int(candidates.sum()))
+        eligible = np.full(len(rows), request.search.eligible)
         if not keeps_query:
             eligible -= 1 if candidates is None else candidates[rows]
-        search = Search(
-            self.metapath_text, self.name, self.exact, self._targets, self.target_type, len(self._targets), k,
-            request.zeros, self.others, signed=self.is_signed,
-        )  # fmt: skip
-        results = []
-        for q, (row, size) in enumerate(zip(rows.tolist(), ranking.sizes.tolist(), strict=True)):
-            best, scores = ranking.rows[q, :size], ranking.scores[q, :size]
-            if request.diverse is not None:
-                best, scores = self._diversified(best, scores, k, request.diverse)
-            own = search._replace(eligible=int(eligible[q]))
-            if excluded:
-                own = _less(own, excluded[q][excluded[q] != skipped[q]], request)
-            results.append(Hits.of_rows(self._queries.id(row), own, best.tolist(), scores.tolist()))
-        return results
+        return [
+            self._hits(
+                request, self._queries.id(row), int(eligible[q]), ranking.rows[q, :size], ranking.scores[q, :size],
+                excluded[q][excluded[q] != skipped[q]] if excluded else None,
+            )
+            for q, (row, size) in enumerate(zip(rows.tolist(), ranking.sizes.tolist(), strict=True))
+        ]  # fmt: skip
 
     def _top_k_of_set(self, query: QuerySet, k: int, **options: Unpack[SearchOptions]) -> Hits:
         """Return the hits of a set; the options are those of `top_k`."""
@@ -359,18 +353,43 @@ class Scorer(ABC):
             allowed[left_out] = False
             fill = np.flatnonzero(allowed if candidates is None else allowed & candidates)[: k - len(rows)]
             rows, scores = np.concatenate([rows, fill]), np.concatenate([scores, np.zeros(len(fill))])
+        eligible = request.search.eligible - (len(own) if candidates is None else int(candidates[own].sum()))
+        others = np.setdiff1d(np.concatenate(excluded), own) if excluded else None
+        return self._hits(request, query, eligible, rows, scores, others)
+
+    def _hits(
+        self, request: "_Request", query: Id | QuerySet, eligible: int, rows: Rows, scores: Floats,
+        excluded: Rows | None,
+    ) -> Hits:  # fmt: skip
+        """Return the hits of a query, a node or a set, from its ranking and what it leaves out besides itself."""
         if request.diverse is not None:
-            rows, scores = self._diversified(rows, scores, k, request.diverse)
-        eligible = (
-            len(self._targets) - len(own) if candidates is None else int(candidates.sum() - candidates[own].sum())
-        )
-        search = Search(
-            self.metapath_text, self.name, self.exact, self._targets, self.target_type, eligible, k,
-            request.zeros, signed=self.is_signed or min(query.weights) < 0,
-        )  # fmt: skip
-        if excluded:
-            search = _less(search, np.setdiff1d(np.concatenate(excluded), own), request)
+            rows, scores = self._diversified(rows, scores, request.k, request.diverse)
+        search = request.search._replace(eligible=eligible)
+        if isinstance(query, QuerySet) and min(query.weights) < 0:
+            search = search._replace(signed=True)
+        if excluded is not None:
+            count = len(excluded) if request.candidates is None else int(request.candidates[excluded].sum())
+            search = search._replace(eligible=eligible - count, excluded=count, unless=request.unless)
         return Hits.of_rows(query, search, rows.tolist(), scores.tolist())
+
+    def count_ties(self, hits: Hits, k: int, **options: Unpack[SearchOptions]) -> int:
+        """Return how many targets score as the last of the k hits does, itself included, whether they are hits or not.
+
+        `hits` are those of `top_k` with the same k and options.
+
+        >>> from neupath import PathSim, load
+        >>> pathsim = PathSim("APVPA").fit(load("toy"))
+        >>> pathsim.count_ties(pathsim.top_k("Mike", k=2), 2)
+        1
+        """
+        if not len(hits):
+            return 0
+        query = hits.query.as_dict() if isinstance(hits.query, QuerySet) else hits.query
+        wanted, last, scores = k, hits.scores[-1], hits.scores
+        while len(scores) == wanted and scores[-1] == last:
+            wanted = wanted + _BEYOND if wanted == k else wanted * _FURTHER
+            scores = self.top_k(query, wanted, **options).scores
+        return scores.count(last)
 
     def _request(self, rows: Rows, k: int, options: SearchOptions) -> "_Request":
         """Check the options of a search from some rows, and find what they leave out."""
@@ -382,14 +401,19 @@ class Scorer(ABC):
         k, zeros, diverse = check_k(k), options.get("zeros", False), options.get("diverse")
         threads, unless = options.get("threads"), options.get("unless", ())
         check_threads(threads)
+        candidates = self.hin_.candidates(self.target_type, among=options.get("among"), where=options.get("where", ()))
+        eligible = len(self._targets) if candidates is None else int(candidates.sum())
+        search = Search(
+            self.metapath_text, self.name, self.exact, self._targets, self.target_type, eligible, k, zeros, self.others,
+            signed=self.is_signed,
+        )  # fmt: skip
         return _Request(
+            search=search,
             k=k,
             wanted=k if diverse is None else self._check_diverse(diverse, zeros, k),
             keeps_query=options.get("include_query", False) or self.source_type != self.target_type,
             zeros=zeros,
-            candidates=self.hin_.candidates(
-                self.target_type, among=options.get("among"), where=options.get("where", ())
-            ),
+            candidates=candidates,
             excluded=self.excluded_rows(rows, unless),
             unless=" or ".join(map(str, _metapath_list(unless))),
             diverse=diverse,
@@ -589,6 +613,8 @@ def _metapath_list(unless: MetaPaths | None) -> list[str | MetaPath]:
 class _Request:
     """What a search asks for, from its options."""
 
+    search: Search
+    """What its hits say of it; its number of eligible targets still counts the query."""
     k: int
     wanted: int
     """How many targets to rank: more than k where diverse hits are chosen from them."""
@@ -600,12 +626,6 @@ class _Request:
     unless: str
     diverse: float | None
     threads: int | None
-
-
-def _less(search: Search, excluded: Rows, request: _Request) -> Search:
-    """Return what a search says of itself when some targets are left out, the query not among them."""
-    count = len(excluded) if request.candidates is None else int(request.candidates[excluded].sum())
-    return search._replace(eligible=search.eligible - count, excluded=count, unless=request.unless)
 
 
 def _each(ranking: Ranking) -> list[Ranking]:
