@@ -143,17 +143,18 @@ class _Collector:
     def add(self, lines: pa.Array, blank_id: Callable[[str], str]) -> None:
         """Add lines of N-Quads; `blank_id` gives a blank node its id."""
         subjects, predicates, objects = _split(lines, " ", 3)
-        self._num_in_graphs += pc.sum(pc.match_substring_regex(objects, r" (<[^ ]*>|_:[^ ]*) \.\r?\n?$")).as_py() or 0
         codes = _numbers(predicates, self._predicates)
         is_value, is_quoted = pc.starts_with(objects, '"'), pc.starts_with(objects, "<<(")
         quoted = subjects.filter(is_quoted).to_pylist()
         self._num_quoted += len(quoted)
         self._quoted |= {blank_id(node) if node.startswith("_:") else node[1:-1] for node in quoted}
         is_link = pc.invert(pc.or_(is_value, is_quoted))
-        ends = _split(objects.filter(is_link), " ", 2)[0]
+        ends, graphs = _split(objects.filter(is_link), " ", 2)
+        self._num_in_graphs += _count(pc.invert(pc.starts_with(graphs, ".")))
         self._add_links(subjects.filter(is_link), codes[_as_mask(is_link)], ends, blank_id)
         codes, subjects = codes[_as_mask(is_value)], subjects.filter(is_value)
         texts, suffixes = _split(objects.filter(is_value), '"', 2, reverse=True)
+        self._num_in_graphs += _count(pc.or_(*(pc.match_substring(suffixes, start) for start in (" <", " _:"))))
         texts = pc.utf8_slice_codeunits(texts, 1)
         texts = change_some(texts, pc.match_substring(texts, "\\"), _unescape)
         is_type = codes == self._predicates.get(self.type_property or "", -1)
@@ -247,6 +248,10 @@ def _counter() -> defaultdict[str, int]:
 
 def _joined(arrays: Iterable[Codes]) -> Codes:
     return np.concatenate([np.empty(0, dtype=np.int32), *arrays])
+
+
+def _count(values: pa.Array) -> int:
+    return pc.sum(values).as_py() or 0
 
 
 def _as_mask(values: pa.Array) -> NDArray[np.bool_]:
