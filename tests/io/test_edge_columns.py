@@ -117,22 +117,6 @@ def test_tables_without_a_header_name_their_columns_by_position(tmp_path: Path) 
     assert attributes(hin) == {"column_3": [5, 3]}
 
 
-def test_columns_of_node_tables_and_of_several_entities_are_no_attributes_of_edges(tmp_path: Path) -> None:
-    movies = "movie_id,title,director_id,year\n1,Up,d1,2009\n2,Heat,d2,1995\n3,Ali,d2,2001\n"
-    hin = npth.load(write(tmp_path / "g", movies__csv=movies, user_movie__csv="user_id,movie_id,stars\na,1,5\n"))
-    assert [relation.name for relation in hin.edge_tables] == ["user_movie"]
-    assert hin.nodes["movie"].attributes.column_names == ["year"]
-
-
-def test_neo4j_tables(tmp_path: Path) -> None:
-    folder = write(
-        tmp_path / "g",
-        people__csv="id:ID,:LABEL\na,Person\nb,Person\n",
-        knows__csv=":START_ID,:END_ID,:TYPE,since:int,x:IGNORE\na,b,KNOWS,1999,1\n",
-    )
-    assert attributes(npth.load(folder)) == {"since": [1999]}
-
-
 def test_several_targets_in_a_cell_share_the_attributes_of_their_row(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", user_movie__csv="user,movies,when\na,x|y,2020-01-01\nb,y,2021-01-01\n")
     hin = npth.load(folder)
@@ -188,21 +172,6 @@ def test_folders_read_back_as_the_same_graph(tmp_path: Path) -> None:
     assert [edge_kinds(again.edge_tables, r) for r in again.matrices] == [
         edge_kinds(hin.edge_tables, r) for r in hin.matrices
     ]
-
-
-def test_networkx_reads_back_the_same_edges() -> None:
-    pytest.importorskip("networkx")
-    hin, again = everything(), npth.load(everything().to_networkx())
-    for relation, table in hin.edge_tables.items():
-        own = again.edge_tables[relation]
-        names = [name for name in table.attributes.column_names if name != "timestamp"]  # which are times now
-        edges = [
-            sorted(
-                zip(np.asarray(each.weights).tolist(), map(str, each.attributes.select(names).to_pylist()), strict=True)
-            )
-            for each in (own, table)
-        ]
-        assert edges[0] == edges[1]
 
 
 @pytest.mark.slow

@@ -237,6 +237,7 @@ def test_missing_things(tmp_path: Path) -> None:
     with pytest.raises(NeuPathError, match="no such file: .*a_b.csv"):
         npth.load([tmp_path / "a_b.csv"])
     folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n1,2\n", notes__doc="x")
+    assert shape(npth.load([folder / "a_b.csv"])) == {"a -a_b-> b": 1}
     with pytest.raises(NeuPathError, match="are the same table"):
         npth.load([folder / "a_b.csv", folder / "a_b.csv"])
     with pytest.raises(NeuPathError, match="notes.doc is not a graph that neupath can read"):

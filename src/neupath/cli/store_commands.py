@@ -43,8 +43,8 @@ def import_(
         str | None,
         typer.Option(
             "--memory-limit",
-            help="For tables: memory for sorting and joining, such as 2GiB, before the disk is used; by default half "
-            "of the machine's. The whole process needs about half a GiB more.",
+            help="For tables: memory for sorting edges, such as 2GiB, before the disk is used; by default half of the "
+            "machine's. The whole process needs about half a GiB more, and some 100 bytes for each node.",
         ),
     ] = None,
     as_json: JsonOption = False,

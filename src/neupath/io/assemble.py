@@ -5,6 +5,7 @@ and its attributes looked at. Tables with attributes then pass by again, to conv
 `MemoryAssembler` gives a `HIN`; `StoreAssembler` in `io.out_of_core` keeps edges on disk and writes a store.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -447,7 +448,10 @@ class Assembler(ABC):
             pool, codes = self.pools["node"], rows.pop("relation")
             assert pool.types is not None
             assert pool.row_in_type is not None
-            rows["kind"] = np.ravel_multi_index((codes, *(pool.types[rows[end]] for end in ENDS)), self._shape)
+            kinds = codes.astype(np.int32 if math.prod(self._shape) < 2**31 else np.int64)
+            for end in ENDS:
+                kinds = kinds * len(pool.type_names) + pool.types[rows[end]]
+            rows["kind"] = kinds
             rows |= {end: pool.row_in_type[rows[end]] for end in ENDS}
         return rows
 
