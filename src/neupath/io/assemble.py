@@ -612,6 +612,7 @@ class MemoryAssembler(Assembler):
     def assemble(self) -> HIN:
         """Return the graph."""
         self.read_all()
+        pa.default_memory_pool().release_unused()  # the texts of the tables, before matrices are built
         nodes = [each for pool in self.pools.values() for each in self._nodes_of(pool)]
         edges = [each for group in self.groups for each in self._edges_of(group)]
         for each in nodes:
