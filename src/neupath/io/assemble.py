@@ -350,7 +350,9 @@ class Assembler(ABC):
             columns["weight"] = pa.array([None if len(self.plan.nodes) < 2 else "1"] * len(rows), pa.string())
         if self.shared is None:
             return columns
-        columns["relation"] = columns.get("relation", pa.repeat(plan.relation.name, len(rows))).cast(pa.string())
+        if "relation" not in columns:
+            columns["relation"] = pa.repeat(plan.relation.name, len(rows))
+        columns["relation"] = columns["relation"].cast(pa.string())
         for end in ENDS:
             columns[end] = _in_space(columns[end], plan.selection.spaces.get(end))
             if self.shared.prefixed:
