@@ -25,8 +25,10 @@ import numpy as np
 import pyarrow as pa
 from powerlaw import powerlaw
 
-from neupath import HIN, Edges, NeuPath, Nodes, PathSim
+from neupath import HIN, NeuPath, PathSim
 from neupath.engine.scorer import RowChange, RowEdge
+from neupath.graph.hin import Edges
+from neupath.graph.nodes import Nodes
 from neupath.learn.evaluation import evaluate, split_queries
 from neupath.learn.models import PairModel
 from neupath.live import LiveGraph

@@ -26,9 +26,10 @@ import numpy as np
 import pyarrow as pa
 
 import neupath as npth
-from neupath import HIN, Edges
+from neupath import HIN
 from neupath.engine.cache import graph_cache
 from neupath.engine.products import adjacency
+from neupath.graph.hin import Edges
 from neupath.measures.path_measure import PathMeasure
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -21,11 +21,14 @@ import numpy as np
 import pyarrow as pa
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, PathSim, Relation
+from neupath import HIN, PathSim
+from neupath.errors import SourceWarning
 from neupath.evidence import counterfactuals
 from neupath.evidence.counterfactual_problem import without_edges
 from neupath.evidence.counterfactuals import rank_and_score, what_if
-from neupath.graph.nodes import Rows
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes, Rows
 from neupath.measures import measure_named
 from neupath_paper.protocol import load_graph
 
@@ -169,7 +172,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("NEUPATH_DATA"))
     parser.add_argument("--count", type=int, help="graphs, or questions per graph")
     given = parser.parse_args()
-    warnings.simplefilter("ignore", npth.SourceWarning)
+    warnings.simplefilter("ignore", SourceWarning)
     if given.part == "small":
         run_small(given.count or 500)
     elif given.data is None:

@@ -25,12 +25,13 @@ from scipy.sparse import csr_array, diags_array
 import neupath as npth
 from neupath import HIN
 from neupath.engine.products import Halves, adjacencies, multiplications
+from neupath.errors import SourceWarning
 from neupath.evidence.explanation import explain
 from neupath.evidence.groups import Grouped, Walks
 from neupath.evidence.relate import BUDGET, Related, RelatedPath, relate
 from neupath.graph.hin import Csr
 from neupath.graph.nodes import Id
-from neupath.measures import MEASURES
+from neupath.measures import MEASURES, PathCount
 
 T = TypeVar("T")
 GROUPS = (
@@ -52,7 +53,7 @@ def pair_with_most_paths(hin: HIN, metapath: str) -> tuple[int, int]:
 
     By Cauchy-Schwarz, M[x,y] is at most the root of M[x,x]·M[y,y], so the search ends early.
     """
-    factors = npth.PathCount(metapath).fit(hin).factors_
+    factors = PathCount(metapath).fit(hin).factors_
     order = np.argsort(-factors.left_norms, kind="stable")
     norms = factors.left_norms[order]
     best, pair = 0.0, (0, 1)
@@ -258,7 +259,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.data is None:
         sys.exit("give --data, the folder that holds kg20c and hetionet")
-    warnings.simplefilter("ignore", npth.SourceWarning)
+    warnings.simplefilter("ignore", SourceWarning)
     if options.what == "groups":
         run_groups(Path(options.data), options.rounds)
     else:

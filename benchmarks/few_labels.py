@@ -41,10 +41,11 @@ import numpy as np
 import pyarrow.csv
 from scipy.sparse import csr_array
 
-from neupath import HIN, Nodes, load, load_scorer
+from neupath import HIN, load, load_scorer
 from neupath.engine.scorer import Scorer
 from neupath.errors import SourceWarning
 from neupath.graph.hin import Edges
+from neupath.graph.nodes import Nodes
 from neupath.learn.auto import LEARNERS, Allowance, train_auto
 from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
 from neupath.learn.labels import Pairs

@@ -17,7 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 import neupath as npth
-from neupath import HIN, Nodes
+from neupath import HIN
+from neupath.graph.nodes import Nodes
 
 MISSPELLED = 20
 

@@ -31,6 +31,8 @@ from torch import Tensor
 import neupath as npth
 from neupath import HIN
 from neupath.errors import SourceWarning
+from neupath.graph.hin import Edges
+from neupath.graph.nodes import Nodes
 from neupath.learn.evaluation import evaluate, split_queries
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.models import neupath as neupath_module
@@ -130,11 +132,11 @@ def keep_movies(hin: HIN, kept: np.ndarray) -> HIN:
     """Return the graph with only some movies and their edges."""
     import pyarrow as pa
 
-    nodes = [npth.Nodes(t, n.ids.take(pa.array(kept)) if t == "movie" else n.ids) for t, n in hin.nodes.items()]
+    nodes = [Nodes(t, n.ids.take(pa.array(kept)) if t == "movie" else n.ids) for t, n in hin.nodes.items()]
     edges = []
     for relation, matrix in hin.matrices.items():
         entries = matrix[kept].tocoo()
-        edges.append(npth.Edges(relation, entries.row.astype(np.int64), entries.col.astype(np.int64)))
+        edges.append(Edges(relation, entries.row.astype(np.int64), entries.col.astype(np.int64)))
     return HIN.build(nodes, edges)
 
 

@@ -26,10 +26,12 @@ from typing import Any
 import numpy as np
 
 import neupath as npth
+from neupath.errors import SourceWarning
+from neupath.measures import PPR, RWR, CommuteTime, SimRank
 from neupath.store import write_store
 
 GRAPHS = {"stdlib": "class", "imdb": "movie", "kg20c": "author", "hetionet": "Gene"}
-MEASURES: dict[str, Any] = {"ppr": npth.PPR, "rwr": npth.RWR, "simrank": npth.SimRank, "commutetime": npth.CommuteTime}
+MEASURES: dict[str, Any] = {"ppr": PPR, "rwr": RWR, "simrank": SimRank, "commutetime": CommuteTime}
 FIRST, SECOND = 10, 11  # rows of the queries
 
 
@@ -39,7 +41,7 @@ def load(data: Path, graph: str) -> npth.HIN:
 
 def measure_one(data: Path, graph: str, name: str, tolerance: float | None, seed: int | None) -> dict[str, Any]:
     """Time two queries; return also the scores of the second."""
-    warnings.simplefilter("ignore", npth.SourceWarning)
+    warnings.simplefilter("ignore", SourceWarning)
     hin, node_type = load(data, graph), GRAPHS[graph]
     toy = MEASURES[name]("author").fit(npth.load("toy"))
     toy.top_k("Mike")  # loads libraries and kernels

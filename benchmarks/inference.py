@@ -19,7 +19,10 @@ import pyarrow as pa
 
 import neupath as npth
 from neupath import HIN
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import enumerate_metapaths
 from neupath.learn.evaluation import auc, evaluate, split_queries
+from neupath.learn.inference import Inferred
 from neupath.learn.labels import Pairs, Protocol, draw_pairs
 from neupath.measures import measure_named
 from neupath_paper.protocol import columns_in, load_graph
@@ -114,7 +117,7 @@ def measures(data: Path) -> None:
             )
 
 
-def place_of(inferred: npth.Inferred, measure: str, path: str) -> str:
+def place_of(inferred: Inferred, measure: str, path: str) -> str:
     """Say whether infer returned a path and measure first, as equally good, or not at all."""
     if (inferred.measure, inferred.parts[0].metapath) == (measure, path):
         return "first"
@@ -126,7 +129,7 @@ def hetionet(data: Path) -> None:
     """Find a meta-path of half-length 3 among those of Hetionet."""
     hin = npth.load(data / "hetionet")
     disease = next(t for t in hin.schema.node_types if t.lower() == "disease")
-    metapaths = [p for p in npth.enumerate_metapaths(hin.schema, disease, 6) if len(p) == 6]
+    metapaths = [p for p in enumerate_metapaths(hin.schema, disease, 6) if len(p) == 6]
     rng = np.random.default_rng(0)
     for path in (metapaths[int(at)] for at in rng.choice(len(metapaths), 4, replace=False)):
         teacher = npth.PathSim(path).fit(hin)
@@ -171,7 +174,7 @@ def people(data: Path) -> None:
     )
     kept = [t for t in whole.schema.node_types if t != "genre"]
     edges = [
-        npth.Edges(r, m.tocoo().row.astype(np.int64), m.tocoo().col.astype(np.int64), m.tocoo().data)
+        Edges(r, m.tocoo().row.astype(np.int64), m.tocoo().col.astype(np.int64), m.tocoo().data)
         for r, m in whole.matrices.items()
         if "genre" not in (r.source, r.target)
     ]
@@ -206,7 +209,7 @@ def people(data: Path) -> None:
     text = ", ".join(f"{part.metapath} {part.weight:.3f}" for part in inferred.parts)
     name = f"learned combination ({inferred.measure}: {text})"
     print(f"people's notion, held-out AUC: {name} {held_out_auc(inferred.scorer):.4f}")
-    for path in npth.enumerate_metapaths(hin.schema, "movie", 2):
+    for path in enumerate_metapaths(hin.schema, "movie", 2):
         print(f"people's notion, held-out AUC: {path} alone {held_out_auc(npth.PathSim(path).fit(hin)):.4f}")
     longer = npth.infer(hin, train, max_length=4)
     text = ", ".join(f"{part.metapath} {part.weight:.3f}" for part in longer.parts)

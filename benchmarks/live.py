@@ -15,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from powerlaw import powerlaw
 
-from neupath import HIN, Edges, PathSim
+from neupath import HIN, PathSim
 from neupath._runtime.files import write_whole
 from neupath.engine.scorer import RowChange, RowEdge, Scorer
+from neupath.graph.hin import Edges
 from neupath.live import LiveGraph
 from neupath.live.live_graph import COMPACTION_SHARE
 

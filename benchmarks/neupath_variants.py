@@ -39,9 +39,11 @@ from typing import Any
 
 import numpy as np
 
-from neupath import HIN, Edges, Nodes
+from neupath import HIN
 from neupath.engine.scorer import Scorer
 from neupath.errors import SourceWarning
+from neupath.graph.hin import Edges
+from neupath.graph.nodes import Nodes
 from neupath.learn.evaluation import Split, bootstrap_interval, evaluate, ndcg_by_query, split_queries
 from neupath.learn.inference import infer
 from neupath.learn.labels import Protocol, draw_pairs

@@ -3,7 +3,10 @@
 import numpy as np
 import pyarrow as pa
 
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 
 
 def powerlaw(edges: int, seed: int = 0, *, mean_degree: float = 10.0, exponent: float = 0.75) -> HIN:

@@ -27,9 +27,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numba import njit, prange
 
-from neupath import HIN, PathSim, Relation, Schema, join, load
+from neupath import HIN, PathSim, join, load
 from neupath.engine.products import Factors
 from neupath.graph.hin import Csr, index_type
+from neupath.graph.metapath import Relation, Schema
 from neupath.store import StoreLayout, node_table, snapshots
 from neupath.store.database import VersionFacts
 from neupath.store.versions import to_hin

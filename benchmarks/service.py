@@ -31,6 +31,7 @@ import numpy as np
 import uvloop
 
 import neupath as npth
+from neupath.graph.nodes import Nodes
 
 PATH, K, CONNECTIONS = "movie-actor-movie", 10, (1, 8, 64)
 PORT, PEER_PORT = 8765, 8766
@@ -451,7 +452,7 @@ def run_names(count: int = 50_000) -> None:
     syllables = ["ka", "lo", "mi", "ren", "tos", "vu", "shi", "dra", "el", "an", "gor", "pe", "qui", "zan"]
     texts = [" ".join("".join(rng.choice(syllables, 3)) for _ in range(3)) for _ in range(count)]
     began = time.perf_counter()
-    names = NameIndex(npth.Nodes("person", pa.array([f"p{i}" for i in range(count)]), pa.array(texts)))
+    names = NameIndex(Nodes("person", pa.array([f"p{i}" for i in range(count)]), pa.array(texts)))
     names.prepare()
     print(f"prepared {count:,} names in {time.perf_counter() - began:.2f} s")
     for what, asked in (

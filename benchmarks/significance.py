@@ -26,11 +26,14 @@ import numpy as np
 from scipy.stats import kstest, spearmanr
 
 import neupath as npth
-from neupath import DWPC, HIN, DWPCNoRepeats, PathSim
+from neupath import HIN, PathSim
 from neupath.engine.scorer import Scorer
+from neupath.errors import SourceWarning
 from neupath.evidence.permutation import Permutations
 from neupath.evidence.significance import degree_classes, null_model, relations_of, significance
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Id
+from neupath.measures import DWPC, DWPCNoRepeats
 from neupath.store import open_store, write_store
 from neupath_paper.protocol import load_graph
 
@@ -245,7 +248,7 @@ def run_hetmatpy(data: Path, python: str, permutations: int) -> None:
         )
 
 
-def _ends(hin: HIN, relation: npth.Relation) -> list[list[int]]:
+def _ends(hin: HIN, relation: Relation) -> list[list[int]]:
     entries = hin.matrices[relation].tocoo()
     return np.stack([entries.row, entries.col], axis=1).tolist()  # type: ignore[no-any-return]
 
@@ -257,7 +260,7 @@ def main() -> None:
     parser.add_argument("--python", help="an interpreter that has hetmatpy")
     parser.add_argument("--permutations", type=int)
     given = parser.parse_args()
-    warnings.simplefilter("ignore", npth.SourceWarning)
+    warnings.simplefilter("ignore", SourceWarning)
     if given.data is None:
         sys.exit("give --data, the folder that holds kg20c and hetionet")
     data = Path(given.data)

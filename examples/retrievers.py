@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import neupath as npth
+from neupath.engine.hits import Hit
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class SimilarEntities:
         self.hin, self.k = hin, k
         self.scorer = npth.PathSim(metapath).fit(hin)
 
-    def _answer(self, question: str) -> list[tuple[npth.Hit, str]]:
+    def _answer(self, question: str) -> list[tuple[Hit, str]]:
         entity = self.hin.find(question, k=1, node_type=self.scorer.source_type)[0].id
         hits = self.scorer.top_k(entity, k=self.k)
         return [(hit, npth.explain(self.hin, self.scorer.metapath_, entity, hit.id).summary) for hit in hits]

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import numpy as np
 import pyarrow as pa
 
-from neupath import HIN, Edges, MetaPath, Nodes, enumerate_metapaths
+from neupath import HIN, MetaPath
 from neupath.graph.conditions import (
     All,
     AnyOf,
@@ -24,7 +24,9 @@ from neupath.graph.conditions import (
     OneOf,
     Pinned,
 )
-from neupath.graph.metapath import Step
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Step, enumerate_metapaths
+from neupath.graph.nodes import Nodes
 from tests.graphs import RELATIONS
 
 WITH_EDGE_TABLES = ("r", "near")

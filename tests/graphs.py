@@ -9,7 +9,10 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from neupath import HIN, Edges, MetaPath, Nodes, Relation, enumerate_metapaths, load
+from neupath import HIN, MetaPath, load
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation, enumerate_metapaths
+from neupath.graph.nodes import Nodes
 
 RELATIONS = (
     Relation("a", "r", "b"),

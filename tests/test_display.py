@@ -9,6 +9,9 @@ import pytest
 import neupath as npth
 from neupath import HIN
 from neupath.errors import MissingExtraError, QueryError
+from neupath.evidence.explanation import explain_set
+from neupath.graph.metapath import enumerate_metapaths
+from neupath.measures import DWPC, JoinSim, PathCount
 from tests.graphs import steering, steering_graph
 from tests.service.conftest import hostile_graph
 
@@ -60,7 +63,7 @@ def test_other_results_are_short(toy: HIN) -> None:
         "Related: Jim ranks 3 of 3 targets of Mike along author-paper-venue-paper-author.",
         "  rank 3 of 3  pathsim 0.08262  author-paper-venue-paper-author",
     ]
-    compared = npth.compare([npth.PathSim("APVPA").fit(toy), npth.PathCount("APVPA").fit(toy)], "Mike", k=2)
+    compared = npth.compare([npth.PathSim("APVPA").fit(toy), PathCount("APVPA").fit(toy)], "Mike", k=2)
     assert repr(compared).splitlines() == [
         "RankComparison of the hits of Mike, author nodes:",
         "  1  author-paper-venue-paper-author, pathsim",
@@ -86,7 +89,7 @@ def test_notebooks_show_hostile_names_as_text() -> None:
     hits = npth.PathSim(path).fit(hin).top_k("ü💥")
     why = npth.explain(hin, path, "ü💥", hits[0].id)
     related = npth.relate(hin, "ü💥", hits[0].id)
-    compared = npth.compare([npth.PathSim(path).fit(hin), npth.PathCount(path).fit(hin)], "ü💥")
+    compared = npth.compare([npth.PathSim(path).fit(hin), PathCount(path).fit(hin)], "ü💥")
     results = (hits, hin, why, related, compared, npth.infer(hin, [("ü💥", hits[0].id, 1.0)]))
     for page in (result._repr_html_() for result in results):
         assert "<img" not in page
@@ -113,7 +116,7 @@ def test_without_matplotlib_the_extra_is_named(toy: HIN, monkeypatch: pytest.Mon
 
 def test_scikit_learn_clones_scorers(toy: HIN) -> None:
     clone = pytest.importorskip("sklearn.base").clone
-    fitted = npth.DWPC("APA", damping=0.3).fit(toy)
+    fitted = DWPC("APA", damping=0.3).fit(toy)
     copied = clone(fitted)
     assert copied.get_params() == {"metapath": "APA", "damping": 0.3} | {
         name: value for name, value in fitted.get_params().items() if name not in ("metapath", "damping")
@@ -127,14 +130,14 @@ def test_scikit_learn_clones_scorers(toy: HIN) -> None:
 def test_reprs_do_not_steer_a_terminal(tmp_path: Path) -> None:
     graph = steering_graph(tmp_path)
     _, user = graph.schema.node_types
-    path = next(iter(npth.enumerate_metapaths(graph.schema, user, 2, symmetric=True)))
+    path = next(iter(enumerate_metapaths(graph.schema, user, 2, symmetric=True)))
     fitted = npth.PathSim(path).fit(graph)
     results = [
         graph, *graph.nodes.values(), graph.schema, path, fitted, fitted.top_k("u0"), graph.find("film"),
         npth.explain(graph, path, "u0", "u3"), npth.relate(graph, "u0", "u3"), npth.what_if(graph, path, "u0", "u3"),
-        npth.compare([fitted, npth.JoinSim(path).fit(graph)], "u0"),
+        npth.compare([fitted, JoinSim(path).fit(graph)], "u0"),
         npth.infer(graph, [("u0", "u3", 1.0), ("u0", "u1", 0.0), ("u1", "u2", 0.0)]),
-        npth.explain_set(graph, path, ["u0", "u1"], "u3"),
+        explain_set(graph, path, ["u0", "u1"], "u3"),
     ]  # fmt: skip
     for result in results:
         assert not steering(repr(result)), type(result)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
@@ -37,12 +37,14 @@ main(sys.argv[1:])
 
 
 PUBLIC_API = """
-AvgSim Combination CommuteTime DWPC DWPCNoRepeats Edges Explanation HIN HeteSim Hit Hits Inferred Jaccard
-JoinSim Joined MetaPath NeuPath NeuPathError Nodes Overlap PCRW PPR Part PathCount PathSim RWR
-RankComparison RelSim Related Relation SCAN Schema Scorer SetExplanation Significance SimRank SimilarityFeatures
-SourceWarning Stability Tversky WhatIf __version__ compare enumerate_metapaths evaluate evaluate_pairs explain
-explain_set from_networkx from_pyg from_tables from_triples infer join load load_scorer relate significance
-split_queries stability to_networkx to_pyg train_auto what_if write_folder
+Combination HIN Hits MetaPath NeuPath NeuPathError Part PathSim Scorer __version__ compare evaluate explain from_tables
+infer join load load_scorer relate significance split_queries stability train_auto what_if
+"""
+IN_ROOMS = """
+AvgSim CommuteTime DWPC DWPCNoRepeats Edges Explanation HeteSim Hit Inferred Jaccard JoinSim Joined Nodes Overlap PCRW
+PPR PathCount RWR RankComparison RelSim Related Relation SCAN Schema SetExplanation Significance SimRank
+SimilarityFeatures SourceWarning Stability Tversky WhatIf enumerate_metapaths evaluate_pairs explain_set from_networkx
+from_pyg from_triples to_networkx to_pyg write_folder
 """
 HEAVY = (
     "torch", "cupy", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",
@@ -52,15 +54,23 @@ HEAVY = (
 
 def test_dir_is_the_public_api() -> None:
     assert dir(neupath) == PUBLIC_API.split()
-    need_extras = {"NeuPath", "SimilarityFeatures", "train_auto"}
+    need_extras = {"NeuPath", "train_auto"}
     assert sorted(neupath.__all__) == sorted(set(PUBLIC_API.split()) - need_extras - {"__version__"})
 
 
 def test_every_public_name_can_be_imported() -> None:
     pytest.importorskip("torch")
-    pytest.importorskip("sklearn")
     for name in dir(neupath):
         assert getattr(neupath, name) is not None
+
+
+@pytest.mark.parametrize("name", IN_ROOMS.split())
+def test_a_name_of_a_room_is_found_at_the_root_with_a_warning_that_says_where_it_is(name: str) -> None:
+    with pytest.warns(DeprecationWarning, match=rf"neupath\.{name} goes in version 0\.2; write: from ") as said:
+        value = getattr(neupath, name)
+    assert said[0].filename == __file__
+    _, module, _, imported = str(said[0].message).partition("write: ")[2].split()
+    assert getattr(import_module(module), imported) is value
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

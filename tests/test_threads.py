@@ -11,6 +11,7 @@ import pytest
 import neupath as npth
 from neupath import HIN
 from neupath.live import LiveStore
+from neupath.measures import DWPC, PCRW, HeteSim
 from neupath.store import Edge, Node, Update, write_store
 from tests.patience import PATIENCE
 
@@ -37,7 +38,7 @@ def shop() -> HIN:
     return npth.from_tables({("user", "item"): bought, ("item", "tag"): tagged})
 
 
-@pytest.mark.parametrize("measure", [npth.PathSim, npth.HeteSim, npth.DWPC, npth.PCRW])
+@pytest.mark.parametrize("measure", [npth.PathSim, HeteSim, DWPC, PCRW])
 def test_threads_that_share_a_scorer_get_what_one_thread_gets(shop: HIN, measure: type[npth.Scorer]) -> None:
     queries = shop.nodes["user"].ids.to_pylist()
     alone = measure("user-item-tag-item-user").fit(shop)

@@ -1,161 +1,124 @@
 """Similarity search in heterogeneous information networks: `load` a graph, `fit` a scorer, ask for its `top_k`.
 
-`dir(neupath)` lists the public API. Each name is imported when it is first used, so that a command starts with what it
-needs: only `NeuPath` loads torch, only `SimilarityFeatures` loads scikit-learn, and nothing loads the
-web stack, pandas or matplotlib.
+`dir(neupath)` lists what users import first; the rest is in its room, such as `neupath.measures` or `neupath.io`. Each
+name is imported when it is first used, so that a command starts with what it needs: only `NeuPath` loads torch, and
+nothing loads the web stack, pandas or matplotlib.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neupath.engine.hits import Hit, Hits
-    from neupath.engine.join import Joined, join
+    from neupath.engine.hits import Hits
+    from neupath.engine.join import join
     from neupath.engine.scorer import Scorer
-    from neupath.errors import NeuPathError, SourceWarning
-    from neupath.evidence.comparison import RankComparison, compare
-    from neupath.evidence.counterfactuals import WhatIf, what_if
-    from neupath.evidence.explanation import Explanation, SetExplanation, explain, explain_set
-    from neupath.evidence.relate import Related, relate
-    from neupath.evidence.significance import Significance, significance
-    from neupath.evidence.stability import Stability, stability
-    from neupath.graph.hin import HIN, Edges
-    from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
-    from neupath.graph.nodes import Nodes
-    from neupath.io import from_networkx, from_pyg, from_tables, from_triples, load, to_networkx, to_pyg, write_folder
+    from neupath.errors import NeuPathError
+    from neupath.evidence.comparison import compare
+    from neupath.evidence.counterfactuals import what_if
+    from neupath.evidence.explanation import explain
+    from neupath.evidence.relate import relate
+    from neupath.evidence.significance import significance
+    from neupath.evidence.stability import stability
+    from neupath.graph.hin import HIN
+    from neupath.graph.metapath import MetaPath
+    from neupath.io import from_tables, load
     from neupath.learn.auto import train_auto as train_auto
-    from neupath.learn.evaluation import evaluate, evaluate_pairs, split_queries
-    from neupath.learn.inference import Inferred, infer
+    from neupath.learn.evaluation import evaluate, split_queries
+    from neupath.learn.inference import infer
     from neupath.learn.models import NeuPath as NeuPath
     from neupath.learn.registry import load_scorer
-    from neupath.learn.similarity_features import SimilarityFeatures as SimilarityFeatures
-    from neupath.measures import (
-        DWPC,
-        PCRW,
-        PPR,
-        RWR,
-        SCAN,
-        AvgSim,
-        Combination,
-        CommuteTime,
-        DWPCNoRepeats,
-        HeteSim,
-        Jaccard,
-        JoinSim,
-        Overlap,
-        Part,
-        PathCount,
-        PathSim,
-        RelSim,
-        SimRank,
-        Tversky,
-    )
+    from neupath.measures import Combination, Part, PathSim
 
 __version__ = "0.1.0"
-_MODULES = {
-    "neupath.engine.hits": ("Hit", "Hits"),
-    "neupath.engine.join": ("Joined", "join"),
-    "neupath.engine.scorer": ("Scorer",),
-    "neupath.errors": ("NeuPathError", "SourceWarning"),
-    "neupath.evidence.comparison": ("RankComparison", "compare"),
-    "neupath.evidence.counterfactuals": ("WhatIf", "what_if"),
-    "neupath.evidence.explanation": ("Explanation", "SetExplanation", "explain", "explain_set"),
-    "neupath.evidence.relate": ("Related", "relate"),
-    "neupath.evidence.significance": ("Significance", "significance"),
-    "neupath.evidence.stability": ("Stability", "stability"),
-    "neupath.graph.hin": ("HIN", "Edges"),
-    "neupath.graph.metapath": ("MetaPath", "Relation", "Schema", "enumerate_metapaths"),
-    "neupath.graph.nodes": ("Nodes",),
-    "neupath.io": (
-        "from_networkx", "from_pyg", "from_tables", "from_triples", "load", "to_networkx", "to_pyg", "write_folder",
-    ),
-    "neupath.learn.auto": ("train_auto",),
-    "neupath.learn.evaluation": ("evaluate", "evaluate_pairs", "split_queries"),
-    "neupath.learn.inference": ("Inferred", "infer"),
-    "neupath.learn.models": ("NeuPath",),
-    "neupath.learn.registry": ("load_scorer",),
-    "neupath.learn.similarity_features": ("SimilarityFeatures",),
-    "neupath.measures": (
-        "DWPC", "PCRW", "PPR", "RWR", "SCAN", "AvgSim", "Combination", "CommuteTime", "DWPCNoRepeats", "HeteSim",
-        "Jaccard", "JoinSim", "Overlap", "Part", "PathCount", "PathSim", "RelSim", "SimRank", "Tversky",
-    ),
-}  # fmt: skip
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+_MODULE_OF = {
+    "Combination": "neupath.measures",
+    "HIN": "neupath.graph.hin",
+    "Hits": "neupath.engine.hits",
+    "MetaPath": "neupath.graph.metapath",
+    "NeuPath": "neupath.learn.models",
+    "NeuPathError": "neupath.errors",
+    "Part": "neupath.measures",
+    "PathSim": "neupath.measures",
+    "Scorer": "neupath.engine.scorer",
+    "compare": "neupath.evidence.comparison",
+    "evaluate": "neupath.learn.evaluation",
+    "explain": "neupath.evidence.explanation",
+    "from_tables": "neupath.io",
+    "infer": "neupath.learn.inference",
+    "join": "neupath.engine.join",
+    "load": "neupath.io",
+    "load_scorer": "neupath.learn.registry",
+    "relate": "neupath.evidence.relate",
+    "significance": "neupath.evidence.significance",
+    "split_queries": "neupath.learn.evaluation",
+    "stability": "neupath.evidence.stability",
+    "train_auto": "neupath.learn.auto",
+    "what_if": "neupath.evidence.counterfactuals",
+}
 _ROOMS = ("engine", "errors", "graph", "io", "learn", "measures", "store")  # as in `neupath.errors.GraphError`
-_NEED_EXTRAS = ("NeuPath", "SimilarityFeatures", "train_auto")
-"""Not in __all__: a star import must need neither torch nor scikit-learn."""
+_MOVED = {
+    "neupath.engine.hits": "Hit",
+    "neupath.engine.join": "Joined",
+    "neupath.errors": "SourceWarning",
+    "neupath.evidence.comparison": "RankComparison",
+    "neupath.evidence.counterfactuals": "WhatIf",
+    "neupath.evidence.explanation": "Explanation SetExplanation explain_set",
+    "neupath.evidence.relate": "Related",
+    "neupath.evidence.significance": "Significance",
+    "neupath.evidence.stability": "Stability",
+    "neupath.graph.hin": "Edges",
+    "neupath.graph.metapath": "Relation Schema enumerate_metapaths",
+    "neupath.graph.nodes": "Nodes",
+    "neupath.io": "from_networkx from_pyg from_triples to_networkx to_pyg write_folder",
+    "neupath.learn.evaluation": "evaluate_pairs",
+    "neupath.learn.inference": "Inferred",
+    "neupath.learn.similarity_features": "SimilarityFeatures",
+    "neupath.measures": (
+        "AvgSim CommuteTime DWPC DWPCNoRepeats HeteSim Jaccard JoinSim Overlap PCRW PPR PathCount RWR RelSim SCAN "
+        "SimRank Tversky"
+    ),
+}
+"""Names that version 0.1 still finds here, with a warning that says where each one is."""
 _GONE = {
     "CountPath": "it is a row of the paper's tables: from neupath_paper.countpath import CountPath",
     "PathRanker": "it is gone: use infer(hin, pairs).scorer, or train_auto(hin, pairs, folder)",
 }
-"""Names of before 0.1.0, and what to use instead."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"neupath.{name}")
+    if name in _MODULE_OF:
+        value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
+        return value
+    for module, names in _MOVED.items():
+        if name in names.split():
+            from warnings import warn
+
+            warn(f"neupath.{name} goes in version 0.2; write: from {module} import {name}", DeprecationWarning, 2)
+            return getattr(import_module(module), name)
     if name in _GONE:
         raise ImportError(f"neupath has no {name} any more; {_GONE[name]}")
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module 'neupath' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_MODULE_OF[name]), name)
-    return value
+    raise AttributeError(f"module 'neupath' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_NEED_EXTRAS, "__version__"])
+    return sorted([*_MODULE_OF, "__version__"])
 
 
 __all__ = [
-    "DWPC",
     "HIN",
-    "PCRW",
-    "PPR",
-    "RWR",
-    "SCAN",
-    "AvgSim",
     "Combination",
-    "CommuteTime",
-    "DWPCNoRepeats",
-    "Edges",
-    "Explanation",
-    "HeteSim",
-    "Hit",
     "Hits",
-    "Inferred",
-    "Jaccard",
-    "JoinSim",
-    "Joined",
     "MetaPath",
     "NeuPathError",
-    "Nodes",
-    "Overlap",
     "Part",
-    "PathCount",
     "PathSim",
-    "RankComparison",
-    "RelSim",
-    "Related",
-    "Relation",
-    "Schema",
     "Scorer",
-    "SetExplanation",
-    "Significance",
-    "SimRank",
-    "SourceWarning",
-    "Stability",
-    "Tversky",
-    "WhatIf",
     "compare",
-    "enumerate_metapaths",
     "evaluate",
-    "evaluate_pairs",
     "explain",
-    "explain_set",
-    "from_networkx",
-    "from_pyg",
     "from_tables",
-    "from_triples",
     "infer",
     "join",
     "load",
@@ -164,8 +127,6 @@ __all__ = [
     "significance",
     "split_queries",
     "stability",
-    "to_networkx",
-    "to_pyg",
     "what_if",
-    "write_folder",
 ]
+"""Without `NeuPath` and `train_auto`: a star import must not need torch."""

@@ -74,7 +74,7 @@ class SourceWarning(UserWarning):
         lines = "\n".join(f"  - {note}" for note in self.notes)
         super().__init__(
             f"how {source} was read:\n{lines}\n({advice}, and "
-            f'warnings.simplefilter("ignore", neupath.SourceWarning) hides it)'
+            f'warnings.simplefilter("ignore", neupath.errors.SourceWarning) hides it)'
         )
 
     def __reduce__(self) -> tuple[object, ...]:

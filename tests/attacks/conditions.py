@@ -5,8 +5,8 @@ import time
 import traceback
 from typing import Any
 
-import neupath as npth
 from neupath.errors import NeuPathError
+from neupath.measures import PathCount
 from tests.graphs import library_graph
 
 WELL_FORMED = (
@@ -50,7 +50,7 @@ def attack_conditions(count: int, seed: int) -> dict[str, Any]:
             outcomes["read"] += 1
             if hin.metapath(str(path)) != path:
                 failures.append(f"{text!r} is printed as {str(path)!r}, which reads otherwise")
-            npth.PathCount(path).fit(hin)
+            PathCount(path).fit(hin)
         except NeuPathError as error:
             slowest = max(slowest, time.process_time() - began)
             outcomes["refused"] += 1

@@ -17,7 +17,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neupath import HIN, Combination, Edges, NeuPathError, Nodes, PathSim, Relation, join, load_scorer
+from neupath import HIN, Combination, NeuPathError, PathSim, join, load_scorer
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.measures.combination import Part
 from tests.attacks.mutation import mutate
 from tests.patience import PATIENCE

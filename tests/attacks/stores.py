@@ -18,9 +18,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
-from neupath import HIN, Edges, Nodes, PathSim, Relation, load
+from neupath import HIN, PathSim, load
 from neupath.errors import NeuPathError
-from neupath.graph.hin import digest
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.graph.summary import summarise
 from neupath.store import Edge, Node, Update, check, open_store, write_store
 from tests.attacks.mutation import mutate

@@ -12,7 +12,7 @@ import pytest
 import neupath as npth
 from neupath.learn.auto import Stack
 from neupath.learn.registry import make_model
-from neupath.measures import GRAPH_MEASURES, restart_walk
+from neupath.measures import GRAPH_MEASURES, PPR, PathCount, restart_walk
 from tests.command_line import Run
 from tests.tables import BAD_FOLDERS, CAST, MOVIES, write
 
@@ -564,7 +564,7 @@ def test_targets_from_a_file(run: Run, tmp_path: Path) -> None:
 def test_compare(run: Run, tmp_path: Path) -> None:
     measures = ["-m", "pathsim", "-m", "pathcount", "-m", "ppr"]
     report = run("compare", "toy", "Mike", "-p", "APVPA", *measures, "-k", 2, "--json").json
-    scorers = [npth.PathSim("APVPA"), npth.PathCount("APVPA"), npth.PPR("author")]
+    scorers = [npth.PathSim("APVPA"), PathCount("APVPA"), PPR("author")]
     hits = [scorer.fit(npth.load("toy")).top_k("Mike", k=10).ids for scorer in scorers]
     assert {node["id"] for node in report["nodes"]} == {node for ids in hits for node in ids[:2]}
     for node in report["nodes"]:

@@ -22,6 +22,7 @@ import neupath.store
 from neupath.cli import app, main, program
 from neupath.cli.program import spell_parameter
 from neupath.cli.terminal import OutputConsole
+from neupath.graph.metapath import enumerate_metapaths
 from neupath.store import write_store
 from tests.command_line import Run
 from tests.graphs import STEER, steering, steering_graph
@@ -323,7 +324,7 @@ def test_ties_are_counted_as_the_search_ranks(run: Run, tied: Path, options: tup
 def test_no_command_prints_what_steers_a_terminal(run: Run, tmp_path: Path) -> None:
     graph = steering_graph(tmp_path)
     film, user = graph.schema.node_types
-    path = str(next(iter(neupath.enumerate_metapaths(graph.schema, user, 2, symmetric=True))))
+    path = str(next(iter(enumerate_metapaths(graph.schema, user, 2, symmetric=True))))
     store, source = write_store(graph, tmp_path / "g.store"), tmp_path / "graph.json"
     (tmp_path / "pairs.csv").write_text("query,target,score\nu0,u3,1\nu0,u1,0\nu1,u2,0\nu3,u0,1\n")
     commands: list[list[object]] = [

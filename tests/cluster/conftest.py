@@ -8,8 +8,11 @@ import pytest
 pytest.importorskip("distributed")
 pytest.importorskip("cryptography")
 
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath.cluster import dask_engine as engine
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from tests.cluster.clusters import InlineWorkers
 
 

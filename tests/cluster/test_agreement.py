@@ -7,11 +7,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neupath import HIN, Edges, MetaPath, Nodes, Relation, enumerate_metapaths, join
+from neupath import HIN, MetaPath, join
 from neupath.cluster import Dask
 from neupath.engine import topk as ranking
 from neupath.engine.join import LocalEngine
 from neupath.errors import GraphError
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation, enumerate_metapaths
+from neupath.graph.nodes import Nodes
 from neupath.measures import measure_named
 
 RELATIONS = (

@@ -24,7 +24,8 @@ from neupath.cluster import join_tasks as ranking
 from neupath.cluster.join_tasks import merge_hits
 from neupath.engine.join import discard
 from neupath.engine.topk import hit_lists, top_k_of_scores
-from neupath.measures import measure_named, walk_measures
+from neupath.io import write_folder
+from neupath.measures import PPR, HeteSim, measure_named, walk_measures
 from tests.cluster.clusters import start_cluster
 from tests.command_line import Run
 from tests.conditioned import Case
@@ -92,7 +93,7 @@ def test_a_minimal_score(weighted: HIN, tmp_path: Path, measure: str, k: int | N
 
 @pytest.mark.usefixtures("inline")
 def test_targets_of_another_type(weighted: HIN, tmp_path: Path) -> None:
-    assert same(npth.HeteSim("author-paper-venue-paper").fit(weighted), tmp_path, Dask(strip=15_000), block=100)
+    assert same(HeteSim("author-paper-venue-paper").fit(weighted), tmp_path, Dask(strip=15_000), block=100)
 
 
 @pytest.mark.usefixtures("inline")
@@ -268,7 +269,7 @@ def test_a_task_that_outlives_its_join_writes_no_block(weighted: HIN, tmp_path: 
 
 @pytest.mark.slow
 def test_a_store_is_mapped_and_joined_by_workers_of_the_command(run: Run, weighted: HIN, tmp_path: Path) -> None:
-    tables, store = npth.write_folder(weighted, tmp_path / "tables"), tmp_path / "store"
+    tables, store = write_folder(weighted, tmp_path / "tables"), tmp_path / "store"
     assert run("import", tables, "--to", store).code == 0
     for name, *engine in (("there", "--engine", "dask", "--workers", 2), ("here",)):
         out = tmp_path / f"{name}.parquet"
@@ -349,7 +350,7 @@ def test_joins_of_tables_that_workers_read_say_what_to_do_instead(tmp_path: Path
 
 
 def test_other_scorers_are_refused(tmp_path: Path) -> None:
-    scorer = npth.PPR("author").fit(npth.load("toy"))
+    scorer = PPR("author").fit(npth.load("toy"))
     with pytest.raises(NeuPathError, match="ppr cannot be joined on a cluster, only measures over a meta-path can"):
         join(scorer.hin_, scorer, tmp_path / "a.parquet", 2, engine=Dask())
 

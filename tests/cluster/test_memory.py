@@ -11,11 +11,14 @@ import pytest
 from distributed.security import Security
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError, Nodes, Relation, join
+from neupath import HIN, NeuPathError, join
 from neupath.cluster import Dask, workers
 from neupath.cluster.join_tasks import MemoryBudget, memory_budget
 from neupath.cluster.workers import Workers, connect
 from neupath.engine.join import JoinJob, JoinSide
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from tests.cluster.clusters import using
 from tests.patience import PATIENCE
 

@@ -17,7 +17,7 @@ from neupath.cluster import strips
 from neupath.cluster.strips import Strips, cut_evenly, cut_steps, multiply_halves, multiply_strip
 from neupath.cluster.workers import clear_cache
 from neupath.engine.products import Factors
-from neupath.measures import walk_measures
+from neupath.measures import PCRW, HeteSim, walk_measures
 from tests.cluster.clusters import InlineWorkers
 
 
@@ -67,7 +67,7 @@ def test_any_graph(data: st.DataObject) -> None:
     from tests.graphs import hins_with_path
 
     hin, path = data.draw(hins_with_path(symmetric=True))
-    measure = data.draw(st.sampled_from([npth.PathSim, npth.HeteSim, npth.PCRW]))
+    measure = data.draw(st.sampled_from([npth.PathSim, HeteSim, PCRW]))
     with TemporaryDirectory() as folder:
         assert_same(measure(path).fit(hin), Path(folder), data.draw(st.integers(1, 5)))
 

@@ -11,6 +11,7 @@ import pytest
 import neupath as npth
 from neupath import NeuPathError
 from neupath.engine.cache import LIMIT_VARIABLE, LRU, bytes_of, cached, graph_cache
+from neupath.measures import JoinSim
 from tests.patience import PATIENCE
 
 
@@ -62,7 +63,7 @@ def test_a_build_may_get_other_keys_and_its_own() -> None:
 def test_products_are_cached_per_graph_and_go_with_it() -> None:
     hin = npth.load("toy")
     path = hin.metapath("APVPA")
-    assert npth.PathSim(path).fit(hin).factors_ is npth.JoinSim(path).fit(hin).factors_
+    assert npth.PathSim(path).fit(hin).factors_ is JoinSim(path).fit(hin).factors_
     cache = ref(graph_cache(hin))
     del hin
     gc.collect()

@@ -21,7 +21,9 @@ from neupath.engine.gpu import Device, Shape, rank_on_gpu, to_device
 from neupath.engine.products import Chain, Factors, make_factors, symmetric_factors
 from neupath.engine.topk import FEW, top_k_of_product
 from neupath.errors import MissingExtraError, QueryError
-from neupath.graph.hin import freeze
+from neupath.graph.hin import Edges, freeze
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from tests.engine.emulated_cuda import COMPILER, EmulatedDevice
 from tests.engine.matrices import FORMULAS, KINDS, matrix
 
@@ -122,8 +124,8 @@ def test_sums_of_more_than_32_bits_are_added_in_order(emulated: EmulatedDevice, 
 @pytest.mark.slow
 def test_a_join_on_the_gpu_is_the_same_to_the_byte(emulated: EmulatedDevice, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    nodes = [npth.Nodes("movie", pa.array(np.arange(90))), npth.Nodes("actor", pa.array(np.arange(15)))]
-    cast = npth.Edges(npth.Relation("movie", "with", "actor"), rng.integers(0, 90, 400), rng.integers(0, 15, 400))
+    nodes = [Nodes("movie", pa.array(np.arange(90))), Nodes("actor", pa.array(np.arange(15)))]
+    cast = Edges(Relation("movie", "with", "actor"), rng.integers(0, 90, 400), rng.integers(0, 15, 400))
     hin, path = npth.HIN.build(nodes, [cast]), "movie-actor-movie"
     scorer = npth.PathSim(path, device="cuda").fit(hin)
     emulated.launched.clear()

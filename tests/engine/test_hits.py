@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import Hits, Nodes
+from neupath import Hits
 from neupath.engine.hits import Search
-from neupath.graph.nodes import NodeMatch
+from neupath.graph.nodes import NodeMatch, Nodes
 
 NODES = Nodes("movie", pa.array([7, 8, 9]), pa.array(["Heat", None, "Alien"]))
 GIVEN = Hits(7, "MAM", "pathsim", True, (9, 8), ("Alien", None), (0.5, 0.25), "2 of 2 movie nodes are related")

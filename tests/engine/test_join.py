@@ -15,11 +15,15 @@ import pytest
 from pyarrow.dataset import dataset
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError
+from neupath import HIN, NeuPathError
 from neupath._runtime import resources
 from neupath.engine import join as module
 from neupath.engine import products
 from neupath.engine.join import Joined, JoinEngine, LocalEngine, ResultFile, join
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.measures import PCRW, HeteSim, JoinSim, PathCount
 from tests.command_line import Run
 from tests.patience import wait_until
 from tests.processes import run_process
@@ -32,7 +36,7 @@ def hin() -> HIN:
     return npth.load("stdlib")
 
 
-@pytest.mark.parametrize("measure", [npth.PathSim, npth.HeteSim, npth.PCRW])
+@pytest.mark.parametrize("measure", [npth.PathSim, HeteSim, PCRW])
 @pytest.mark.parametrize("block", [7, 4096])
 @pytest.mark.slow
 def test_a_join_equals_the_search_of_every_query(hin: HIN, tmp_path: Path, measure, block: int) -> None:
@@ -67,7 +71,7 @@ def test_some_queries_and_a_minimal_score(hin: HIN, tmp_path: Path) -> None:
 
 def test_targets_of_another_type_and_integer_ids(tmp_path: Path) -> None:
     hin = npth.load("toy")
-    table = pq.read_table(join(hin, npth.PCRW("author-paper-venue"), tmp_path / "a.parquet", 1).path)
+    table = pq.read_table(join(hin, PCRW("author-paper-venue"), tmp_path / "a.parquet", 1).path)
     assert table["target"].to_pylist()[0] == "SIGMOD"
 
 
@@ -117,7 +121,7 @@ def stop(_: str, done: int, __: int | None) -> None:
         ({"min_score": 0.5}, "min_score (0.0)"),
         ({"block": 6}, "block (5)"),
         ({"queries": ["collections.OrderedDict", "collections.UserDict"]}, "queries"),
-        ({"measure": npth.JoinSim}, "measure"),
+        ({"measure": JoinSim}, "measure"),
         ({"path": "class-module-class"}, "meta-path or parameter"),
         ({"graph": "changed"}, "graph"),
     ],
@@ -154,13 +158,13 @@ def test_rows_that_were_propagated_are_not_mixed_with_others(hin: HIN, tmp_path:
         patched.setattr(products, "_SMALL", 0)
         patched.setattr(resources, "free_memory", lambda: 10)
         measures = {
-            name: measure(path).fit(npth.load("stdlib")) for name, measure in (("a", npth.PCRW), ("b", npth.PathSim))
+            name: measure(path).fit(npth.load("stdlib")) for name, measure in (("a", PCRW), ("b", npth.PathSim))
         }
     for name, measure in measures.items():
         with pytest.raises(KeyboardInterrupt):
             join(measure.hin_, measure, tmp_path / f"{name}.parquet", k=3, block=5, progress=stop)
     with pytest.raises(NeuPathError, match="with another model or way to multiply"):
-        join(hin, npth.PCRW(path), tmp_path / "a.parquet", k=3, block=5)
+        join(hin, PCRW(path), tmp_path / "a.parquet", k=3, block=5)
     assert join(hin, npth.PathSim(path), tmp_path / "b.parquet", k=3, block=5).resumed == 3  # of whole numbers
 
 
@@ -377,9 +381,9 @@ def test_k_may_be_any_integer(tmp_path: Path) -> None:
 @pytest.fixture
 def named() -> HIN:
     """People who like films: both have names, one of them none, and one with a comma and quotes."""
-    people = npth.Nodes("person", pa.array([7, 8, 9]), pa.array(["Ann", None, 'O"Hara, "Zoë"']))
-    films = npth.Nodes("film", pa.array(["f1", "f2"]), pa.array(["Up", "Heat"]))
-    likes = npth.Edges(npth.Relation("person", "likes", "film"), np.array([0, 1, 2, 2]), np.array([0, 0, 0, 1]))
+    people = Nodes("person", pa.array([7, 8, 9]), pa.array(["Ann", None, 'O"Hara, "Zoë"']))
+    films = Nodes("film", pa.array(["f1", "f2"]), pa.array(["Up", "Heat"]))
+    likes = Edges(Relation("person", "likes", "film"), np.array([0, 1, 2, 2]), np.array([0, 0, 0, 1]))
     return HIN.build([people, films], [likes])
 
 
@@ -408,10 +412,10 @@ def test_names_stand_beside_ids(named: HIN, tmp_path: Path, out: str, block: int
 
 def test_targets_alone_have_names(named: HIN, tmp_path: Path) -> None:
     bare = HIN.build(
-        [npth.Nodes("person", named.nodes["person"].ids), named.nodes["film"]],
-        [npth.Edges(next(iter(named.matrices)), np.array([0, 2]), np.array([0, 1]))],
+        [Nodes("person", named.nodes["person"].ids), named.nodes["film"]],
+        [Edges(next(iter(named.matrices)), np.array([0, 2]), np.array([0, 1]))],
     )
-    table = join(bare, npth.PathCount("person-film"), tmp_path / "top.parquet").to_table()
+    table = join(bare, PathCount("person-film"), tmp_path / "top.parquet").to_table()
     assert table.column_names == ["query", "rank", "target", "score", "target_name"]
     assert table["target_name"].to_pylist() == ["Up", "Heat"]
 
@@ -441,7 +445,7 @@ def test_a_csv_file_is_the_same_after_an_interruption(named: HIN, tmp_path: Path
 
 
 def test_files_for_neo4j(named: HIN, tmp_path: Path) -> None:
-    joined = join(named, npth.HeteSim("person-film-person"), tmp_path / "graph", k=1, format="neo4j")
+    joined = join(named, HeteSim("person-film-person"), tmp_path / "graph", k=1, format="neo4j")
     assert sorted(path.name for path in joined.path.iterdir()) == ["nodes-person.csv", "relationships.csv"]
     assert (joined.path / "nodes-person.csv").read_text().splitlines() == [
         "id:ID(person),name,:LABEL", '7,"Ann","person"', '8,,"person"', '9,"O""Hara, ""Zoë""","person"'
@@ -449,7 +453,7 @@ def test_files_for_neo4j(named: HIN, tmp_path: Path) -> None:
     lines = (joined.path / "relationships.csv").read_text().splitlines()
     assert lines[:2] == [":START_ID(person),:END_ID(person),score:double,rank:long,:TYPE", '7,8,1,1,"SIMILAR"']
     assert len(lines) == 4
-    join(named, npth.PathCount("person-film"), tmp_path / "two", format="neo4j")
+    join(named, PathCount("person-film"), tmp_path / "two", format="neo4j")
     assert sorted(path.name for path in (tmp_path / "two").iterdir()) == [
         "nodes-film.csv", "nodes-person.csv", "relationships.csv"
     ]  # fmt: skip
@@ -469,8 +473,8 @@ def test_pairs_become_an_edge_index(named: HIN, tmp_path: Path) -> None:
 def test_texts_that_look_like_numbers_stay_texts_in_csv(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     ids, names = pa.array(["007", "7", "1e3"]), pa.array(["one\nline", "two", None])
-    likes = npth.Edges(npth.Relation("a", "likes", "b"), np.array([0, 1, 2]), np.array([0, 0, 0]))
-    hin = HIN.build([npth.Nodes("a", ids, names), npth.Nodes("b", pa.array(["x"]))], [likes])
+    likes = Edges(Relation("a", "likes", "b"), np.array([0, 1, 2]), np.array([0, 0, 0]))
+    hin = HIN.build([Nodes("a", ids, names), Nodes("b", pa.array(["x"]))], [likes])
     joined = join(hin, npth.PathSim("aba"), tmp_path / "top.csv")
     assert joined.to_table()["query_name"].to_pylist()[:3] == ["one\nline", "one\nline", "two"]
     assert joined.to_table()["query"].to_pylist() == ["007", "007", "7", "7", "1e3", "1e3"]

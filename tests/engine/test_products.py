@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath import HIN, NeuPathError
 from neupath._runtime import resources
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.engine import products, topk
@@ -20,11 +20,14 @@ from neupath.engine.join import join
 from neupath.engine.products import Chain, Factors
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import top_k_of_product
-from neupath.graph.hin import Csr, freeze
+from neupath.graph.hin import Csr, Edges, freeze
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.measures import DWPC, PCRW, HeteSim, JoinSim, PathCount
 from tests.graphs import hins_with_path
 from tests.patience import PATIENCE
 
-MEASURES = [npth.PathSim, npth.JoinSim, npth.HeteSim, npth.PathCount, npth.PCRW, npth.DWPC]
+MEASURES = [npth.PathSim, JoinSim, HeteSim, PathCount, PCRW, DWPC]
 PATHS = ["class-method-class", "class-module-class-module-class", "class-module-class-method"]
 
 
@@ -60,7 +63,7 @@ def test_rows_are_propagated_to_the_same_answers(measure, path, request, tmp_pat
     ids = plain.hin_.nodes[plain.source_type].ids.take(queries).to_pylist()
     for hits, expected in zip(scorer.top_k(ids, k=7), plain.top_k(ids, k=7), strict=True):
         np.testing.assert_allclose(hits.scores, expected.scores, rtol=1e-12)
-        if measure in (npth.PathSim, npth.PathCount):  # whole numbers, so that ties are ties
+        if measure in (npth.PathSim, PathCount):  # whole numbers, so that ties are ties
             assert hits.ids == expected.ids
     pairs = [
         join(each.hin_, each, tmp_path / f"{number}.parquet", None, queries=ids, min_score=0.3).pairs
@@ -77,7 +80,7 @@ def test_a_type_without_nodes() -> None:
         Edges(Relation("a", "r", "b"), np.array([0, 1]), np.array([0, 0])),
         Edges(Relation("b", "t", "c"), none, none),
     ]
-    scorer = npth.PathCount("a-b-a-b-c").fit(HIN.build(nodes, edges))
+    scorer = PathCount("a-b-a-b-c").fit(HIN.build(nodes, edges))
     assert isinstance(scorer.factors_, Chain)
     assert len(scorer.top_k("x")) == 0
 
@@ -97,7 +100,7 @@ def test_a_prefix_is_multiplied_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(products, "multiplications", lambda a, b: counted.append(1) or real(a, b))
     npth.PathSim(long).fit(hin)
     assert len(counted) == 2, "the first two steps are cached; left is their product with the third, twice"
-    assert npth.PathSim(short).fit(hin).factors_ is npth.JoinSim(short).fit(hin).factors_
+    assert npth.PathSim(short).fit(hin).factors_ is JoinSim(short).fit(hin).factors_
 
 
 def test_the_last_digit_does_not_depend_on_earlier_queries() -> None:
@@ -123,8 +126,8 @@ def test_the_last_digit_does_not_depend_on_earlier_queries() -> None:
 def test_weights_that_norms_cannot_hold_are_refused(weight: float, word: str) -> None:
     import pyarrow as pa
 
-    nodes = [npth.Nodes("a", pa.array(["x", "y", "z"])), npth.Nodes("b", pa.array(["hub"]))]
-    edges = npth.Edges(npth.Relation("a", "r", "b"), np.arange(3), np.zeros(3, dtype=np.int64), np.full(3, weight))
+    nodes = [Nodes("a", pa.array(["x", "y", "z"])), Nodes("b", pa.array(["hub"]))]
+    edges = Edges(Relation("a", "r", "b"), np.arange(3), np.zeros(3, dtype=np.int64), np.full(3, weight))
     with pytest.raises(NeuPathError, match=f"add up to {word} than a float can hold"):
         npth.PathSim("a-b-a").fit(HIN.build(nodes, [edges]))
 
@@ -140,7 +143,7 @@ def test_paths_that_no_float_holds_are_refused() -> None:
         ],
     )
     for measure in MEASURES:
-        if measure in (npth.HeteSim, npth.PCRW, npth.DWPC):  # they divide by sums of weights first
+        if measure in (HeteSim, PCRW, DWPC):  # they divide by sums of weights first
             assert measure("a-m-b-m-a").fit(hin).score("x", "y") > 0
             continue
         with pytest.raises(NeuPathError, match="may have the weight 1e-324, the product of .* 2 steps, less than a"):
@@ -150,9 +153,9 @@ def test_paths_that_no_float_holds_are_refused() -> None:
 def test_a_minimal_score_near_the_limit_of_a_float(tmp_path) -> None:
     import pyarrow as pa
 
-    nodes = [npth.Nodes("a", pa.array(["x", "y", "z"])), npth.Nodes("b", pa.array(["hub"]))]
-    edges = npth.Edges(npth.Relation("a", "r", "b"), np.arange(3), np.zeros(3, dtype=np.int64), np.full(3, 1e85))
-    scorer = npth.PathCount("a-b-a").fit(HIN.build(nodes, [edges]))
+    nodes = [Nodes("a", pa.array(["x", "y", "z"])), Nodes("b", pa.array(["hub"]))]
+    edges = Edges(Relation("a", "r", "b"), np.arange(3), np.zeros(3, dtype=np.int64), np.full(3, 1e85))
+    scorer = PathCount("a-b-a").fit(HIN.build(nodes, [edges]))
     assert join(scorer.hin_, scorer, tmp_path / "a.parquet", None, min_score=1e160).pairs == 6
 
 
@@ -207,9 +210,9 @@ def test_half_path_times_its_transpose_is_the_path(case) -> None:
 
 
 def test_edges_of_weight_zero_are_no_paths() -> None:
-    relation = npth.Relation("a", "r", "b")
-    nodes = [npth.Nodes("a", pa.array(["x", "y"])), npth.Nodes("b", pa.array(["m"]))]
-    edges = npth.Edges(relation, np.array([0, 1]), np.array([0, 0]), np.array([1.0, 0.0]))
+    relation = Relation("a", "r", "b")
+    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(["m"]))]
+    edges = Edges(relation, np.array([0, 1]), np.array([0, 0]), np.array([1.0, 0.0]))
     hin = HIN.build(nodes, [edges])
     assert npth.PathSim("a-b-a").fit(hin).factors_.left.nnz == 1
     assert len(npth.PathSim("a-b-a").fit(hin).top_k("x")) == 0

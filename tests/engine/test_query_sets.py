@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, MetaPath
 from neupath.engine import topk
-from neupath.engine.hits import QuerySet
+from neupath.engine.hits import Hit, QuerySet
 from neupath.engine.products import Factors
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.evidence.explanation import explain_set
+from neupath.graph.metapath import enumerate_metapaths
 from neupath.live import LiveGraph
-from neupath.measures import Combination, Part, measure_named
+from neupath.measures import PPR, Combination, Part, PathCount, SimRank, measure_named
 from tests.graphs import hins_with_path
 from tests.live.comparison import rebuilt, set_edges
 from tests.walks import Walker, set_score
@@ -149,7 +150,7 @@ def test_sums_of_measures_and_walks_with_restarts_take_sets(toy: HIN) -> None:
         for hit in hits:
             expected[hit.id] = expected.get(hit.id, 0.0) + part.weight * hit.score
     assert {hit.id: hit.score for hit in combined} == pytest.approx(expected)
-    ppr = npth.PPR("author").fit(toy)
+    ppr = PPR("author").fit(toy)
     own = {hit.id: hit.score for hit in ppr.top_k(["Mike", "Mary"], together=True, include_query=True)}
     for target, score in own.items():
         assert score == pytest.approx((ppr.score("Mike", target) + ppr.score("Mary", target)) / 2)
@@ -210,9 +211,7 @@ def test_members_and_nodes_between_add_up_to_the_score(
 @given(case=hins_with_path(symmetric=True), data=st.data())
 def test_unless_leaves_out_what_the_other_paths_reach(case: tuple[HIN, MetaPath], data: st.DataObject) -> None:
     hin, path = case
-    others = [
-        p for p in npth.enumerate_metapaths(hin.schema, path.source, 3, symmetric=False) if p.target == path.target
-    ]
+    others = [p for p in enumerate_metapaths(hin.schema, path.source, 3, symmetric=False) if p.target == path.target]
     unless = data.draw(st.lists(st.sampled_from(others), max_size=2, unique_by=str)) if others else []
     scorer = npth.PathSim(path).fit(hin)
     queries = [str(node) for node in hin.nodes[path.source].ids.to_pylist()]
@@ -246,7 +245,7 @@ def test_diverse_hits_are_those_of_the_definition(case: tuple[HIN, MetaPath], sh
     scorer = npth.PathSim(path).fit(hin)
     for query in hin.nodes[path.source].ids.to_pylist():
         pool = list(scorer.top_k(query, k=100))
-        chosen: list[npth.Hit] = []
+        chosen: list[Hit] = []
         while len(chosen) < 3 and len(chosen) < len(pool):
             left = [hit for hit in pool if hit not in chosen]
             values = [
@@ -312,11 +311,11 @@ def test_bad_sets_and_filters_are_refused(query: object, options: dict[str, obje
 
 def test_where_a_set_or_diversity_means_nothing(toy: HIN) -> None:
     with pytest.raises(QueryError, match="simrank compares nodes one by one, and has no rows to add up for a set"):
-        npth.SimRank("author").fit(toy).top_k({"Mike": 1, "Jim": 1})
-    simrank = npth.SimRank("author").fit(toy)
+        SimRank("author").fit(toy).top_k({"Mike": 1, "Jim": 1})
+    simrank = SimRank("author").fit(toy)
     assert simrank.top_k({"Mike": 1}).scores == simrank.top_k("Mike").scores  # a node is a set of one
     with pytest.raises(QueryError, match="compares hits with each other, but pathcount here compares author with"):
-        npth.PathCount("author-paper-venue").fit(toy).top_k("Mike", diverse=0.5)
+        PathCount("author-paper-venue").fit(toy).top_k("Mike", diverse=0.5)
     hits = npth.PathSim("APVPA").fit(toy).top_k({"Mike": 1})
     with pytest.raises(QueryError, match="these are the hits of a set of nodes"):
         npth.stability(npth.PathSim("APVPA").fit(toy), hits)

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, Edges, MetaPath, Nodes, Relation
+from neupath import HIN, MetaPath
 from neupath.engine import products, topk
 from neupath.engine.formula import Formula, Normalisation, formula_of
+from neupath.engine.hits import Hit
 from neupath.engine.products import Factors, make_factors, symmetric_factors
 from neupath.engine.topk import (
     HitLists,
@@ -24,7 +25,10 @@ from neupath.engine.topk import (
     top_k_of_row,
 )
 from neupath.errors import GraphError, QueryError
-from neupath.measures import MEASURES, measure_named
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.measures import MEASURES, PathCount, measure_named
 from tests.engine.matrices import FORMULAS, KINDS, matrix
 from tests.graphs import hins_with_path
 
@@ -148,13 +152,13 @@ def test_refuses_no_threads_and_unknown_options(toy: HIN) -> None:
 
 
 def test_targets_of_another_type_keep_the_query_row(toy: HIN) -> None:
-    hits = npth.PathCount("author-paper-venue").fit(toy).top_k("Mike")
+    hits = PathCount("author-paper-venue").fit(toy).top_k("Mike")
     assert list(zip(hits.ids, hits.scores, strict=True)) == [("SIGMOD", 2.0), ("VLDB", 1.0)]
 
 
 def test_hits_read_like_a_list(toy: HIN) -> None:
     hits = npth.PathSim("APVPA").fit(toy).top_k("Mike")
-    assert hits[0] == npth.Hit(1, "Bob", None, 1.0)
+    assert hits[0] == Hit(1, "Bob", None, 1.0)
     assert [hit.rank for hit in hits[1:]] == [2, 3]
     assert len(hits) == 3
     assert hits.to_arrow().to_pydict()["id"] == ["Bob", "Mary", "Jim"]

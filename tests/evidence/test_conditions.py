@@ -7,11 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation, explain
+from neupath import HIN, explain
 from neupath.errors import MetaPathError, QueryError
 from neupath.evidence.counterfactuals import what_if
 from neupath.evidence.significance import degree_classes, significance
 from neupath.evidence.stability import stability
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from tests.conditioned import Case
 from tests.walks import Walker
 

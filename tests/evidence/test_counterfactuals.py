@@ -8,12 +8,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from neupath import HIN, PCRW, Edges, Nodes, Relation, SimRank, load, what_if
+from neupath import HIN, load, what_if
 from neupath.errors import NodeError, QueryError, SchemaError
 from neupath.evidence import counterfactual_kernels, counterfactuals
 from neupath.evidence.counterfactual_problem import without_edges
 from neupath.evidence.counterfactuals import rank_and_score
-from neupath.measures import measure_named
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.measures import PCRW, SimRank, measure_named
 
 PATHS = {
     "pathsim": ("a-b-a", "a-b-c-b-a", "a-b-b-b-a"),

@@ -5,9 +5,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neupath import HIN, Edges, Nodes, Relation, explain
+from neupath import HIN, explain
 from neupath.errors import QueryError, WriteError
 from neupath.evidence.drawing import draw_curve, draw_explanation
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 
 
 def test_svg_shows_every_node_and_the_formula(toy: HIN, tmp_path: Path) -> None:

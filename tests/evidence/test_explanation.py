@@ -5,9 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, Edges, MetaPath, NeuPathError, Nodes, Relation, explain
+from neupath import HIN, MetaPath, NeuPathError, explain
 from neupath.errors import NodeError, QueryError
-from neupath.measures import MEASURES
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.measures import DWPC, MEASURES
 from tests.graphs import hins_with_path
 from tests.walks import Walker
 
@@ -66,7 +69,7 @@ def test_formulas_of_the_other_normalisations(toy: HIN) -> None:
 
 
 def test_a_measure_with_settings_of_its_own(toy: HIN) -> None:
-    measure = npth.DWPC("APVPA", damping=0.9)
+    measure = DWPC("APVPA", damping=0.9)
     assert explain(toy, "APVPA", "Mike", "Mary", measure=measure).score == measure.fit(toy).score("Mike", "Mary")
 
 

@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import neupath as npth
-from neupath import HIN, Edges, MetaPath, Nodes, Relation, explain
+from neupath import HIN, MetaPath, explain
 from neupath.errors import QueryError
-from neupath.evidence.explanation import explain_combination
+from neupath.evidence.explanation import explain_combination, explain_set
 from neupath.evidence.groups import PathGroup, PathNode, describe_groups, percent, position_to_group_by
-from neupath.measures import MEASURES, Combination, Part
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.measures import DWPC, MEASURES, Combination, Part
 from tests.graphs import hins, hins_with_path
 from tests.walks import Walk, Walker
 
@@ -182,7 +184,7 @@ def test_what_the_denominator_costs(toy: HIN) -> None:
 
 
 def test_a_measure_with_damping(toy: HIN) -> None:
-    measure = npth.DWPC("APVPA", damping=0.9)
+    measure = DWPC("APVPA", damping=0.9)
     why = explain(toy, "APVPA", "Mike", "Jim", measure=measure)
     assert sum(group.score for group in why.groups) == pytest.approx(measure.fit(toy).score("Mike", "Jim"), rel=1e-12)
 
@@ -196,5 +198,5 @@ def test_of_equal_shares_the_rarest_node_comes_first() -> None:
     for limit in (1, 3):
         why = explain(hin, "disease-gene-disease", "a", "b", limit=limit)
         assert [group.node.id for group in why.groups] == ["rare", "some", "often"][:limit]
-    together = npth.explain_set(hin, "disease-gene-disease", ["a", "c"], "b", limit=3)
+    together = explain_set(hin, "disease-gene-disease", ["a", "c"], "b", limit=3)
     assert [group.node.id for group in together.groups] == ["often", "rare", "some"]

@@ -7,10 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neupath import HIN, Combination, Edges, Nodes, Part, Relation, explain
+from neupath import HIN, Combination, Part, explain
 from neupath.errors import QueryError
 from neupath.evidence.explanation import explain_combination
 from neupath.evidence.html_report import render_html, write_html
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "details", "summary", "span", "bdi", "ol", "li",

@@ -12,11 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from neupath import DWPC, HIN, Edges, Nodes, Relation, enumerate_metapaths, explain, relate
+from neupath import HIN, explain, relate
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.errors import GraphError, NodeError, QueryError
 from neupath.evidence.relate import chain_norms
-from neupath.measures import MEASURES, walk_measures
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation, enumerate_metapaths
+from neupath.graph.nodes import Nodes
+from neupath.measures import DWPC, MEASURES, walk_measures
 from tests.graphs import hins, shop_graph
 
 relate_module = sys.modules["neupath.evidence.relate"]

@@ -13,13 +13,17 @@ from hypothesis import given, settings
 from scipy.stats import chisquare, kstest
 
 import neupath as npth
-from neupath import HIN, Combination, Edges, Nodes, Part, PathSim, Relation, significance
+from neupath import HIN, Combination, Part, PathSim, significance
 from neupath._runtime.disk_cache import Arrays
 from neupath.engine.cache import LIMIT_VARIABLE, bytes_of, graph_cache
 from neupath.errors import QueryError
 from neupath.evidence import permutation
 from neupath.evidence.permutation import Permutations
 from neupath.evidence.significance import add_p_values, adjusted, degree_classes, hits_with, null_model
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.measures import SCAN, DWPCNoRepeats
 from neupath.store import open_store, write_store
 from tests.graphs import hins
 
@@ -284,7 +288,7 @@ class Learned(npth.Scorer):
 
 def test_combinations_measures_of_the_graph_and_what_is_refused(toy: HIN) -> None:
     combination = Combination([Part("pathsim", "APVPA", 0.5), Part("pathsim", "APA", 0.5)]).fit(toy)
-    for scorer in (combination, npth.SCAN("author").fit(toy), npth.DWPCNoRepeats("APVPA").fit(toy)):
+    for scorer in (combination, SCAN("author").fit(toy), DWPCNoRepeats("APVPA").fit(toy)):
         [result] = significance(scorer, [scorer.top_k("Mike", k=2)], permutations=9)
         assert all(0.1 <= p <= 1 for p in result.p_values)
     assert significance(combination, []) == []

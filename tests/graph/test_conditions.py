@@ -23,7 +23,10 @@ from neupath.graph.conditions import (
     parse_condition,
     parse_expression,
 )
-from neupath.graph.metapath import without_brackets
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation, without_brackets
+from neupath.graph.nodes import Nodes
+from neupath.measures import PathCount
 from tests.graphs import library_graph
 
 PAPERS = library_graph().nodes["paper"]
@@ -315,7 +318,7 @@ def test_times_become_conditions_and_weights(library: HIN) -> None:
     assert str(now) == "author-paper[day <= 2020-02-01; weight: decay(day, 2020-02-01, 30d)]-author"
     edges = library.metapath("author-paper", time="pages", since=2, half_life=1.5)
     assert str(edges) == "author -writes[pages >= 2; weight: weight * decay(pages, 6, 1.5)]-> paper"
-    own = npth.PathCount(decayed).fit(library)
+    own = PathCount(decayed).fit(library)
     ann_bob = 2 * 3 * 2 ** (-(2022 - 2020) / 2)
     assert own.scores("Ann", ["Bob"])[0] == pytest.approx(ann_bob, rel=1e-12)
 
@@ -340,7 +343,7 @@ def test_bad_weights_and_times(library: HIN, options: dict, message: str) -> Non
 
 
 def test_pinned_nodes_by_id_and_name(library: HIN) -> None:
-    by_name = npth.PathCount("author-paper{A and B}-author").fit(library)
+    by_name = PathCount("author-paper{A and B}-author").fit(library)
     assert by_name.top_k("Ann").ids == ("Bob",)
     assert library.metapath("AP{p1}A").filters[1] == Filter(Pinned(("p1",)))
 
@@ -348,14 +351,12 @@ def test_pinned_nodes_by_id_and_name(library: HIN) -> None:
 def _of_dates_and_times() -> HIN:
     day, noon = date(2020, 1, 1), datetime(2020, 1, 1, 12)
     nodes = [
-        npth.Nodes("user", pa.array(["u", "v"])),
-        npth.Nodes("film", pa.array(["f"]), attributes=pa.table({"at": [day], "score": [1234567.5]})),
+        Nodes("user", pa.array(["u", "v"])),
+        Nodes("film", pa.array(["f"]), attributes=pa.table({"at": [day], "score": [1234567.5]})),
     ]
-    relation = npth.Relation("user", "rates", "film")
+    relation = Relation("user", "rates", "film")
     table = pa.table({"at": [noon, noon, noon]})
-    return HIN.build(
-        nodes, [npth.Edges(relation, np.array([0, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 3, 5]), table)]
-    )
+    return HIN.build(nodes, [Edges(relation, np.array([0, 0, 1]), np.array([0, 0, 0]), np.array([2.0, 3, 5]), table)])
 
 
 def test_times_of_different_types_have_no_newest() -> None:
@@ -372,10 +373,10 @@ def test_times_of_different_types_have_no_newest() -> None:
 )
 def test_without_any_time_there_is_no_newest(column: pa.Array, half_life: object) -> None:
     nodes = [
-        npth.Nodes("author", pa.array(["x", "y"])),
-        npth.Nodes("paper", pa.array(["q", "r"]), None, pa.table({"t": column})),
+        Nodes("author", pa.array(["x", "y"])),
+        Nodes("paper", pa.array(["q", "r"]), None, pa.table({"t": column})),
     ]
-    hin = HIN.build(nodes, [npth.Edges(npth.Relation("author", "writes", "paper"), np.array([0, 1]), np.array([0, 0]))])
+    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), np.array([0, 1]), np.array([0, 0]))])
     with pytest.raises(
         QueryError, match=r"no paper\.t has a value, so there is no newest time .* give now, or another"
     ):
@@ -410,23 +411,23 @@ def test_changed_edges_would_be_judged_as_sums() -> None:
 
 
 def test_a_time_that_only_some_relations_of_a_step_have() -> None:
-    nodes = [npth.Nodes("user", pa.array(["u", "v"])), npth.Nodes("film", pa.array(["f"]))]
+    nodes = [Nodes("user", pa.array(["u", "v"])), Nodes("film", pa.array(["f"]))]
     ends = np.array([0, 1]), np.array([0, 0])
-    rates = npth.Edges(npth.Relation("user", "rates", "film"), *ends, attributes=pa.table({"day": [1, 2]}))
-    hin = HIN.build(nodes, [rates, npth.Edges(npth.Relation("user", "tags", "film"), *ends)])
+    rates = Edges(Relation("user", "rates", "film"), *ends, attributes=pa.table({"day": [1, 2]}))
+    hin = HIN.build(nodes, [rates, Edges(Relation("user", "tags", "film"), *ends)])
     with pytest.raises(QueryError, match="which edges of tags do not have, and a step from user to film follows them"):
         hin.metapath("UFU", time="day", since=2)
     assert "rates[day >= 2]" in str(hin.metapath("UFU", time="rates.day", since=2))
     one = hin.metapath("user -rates-> film <-rates- user", time="day", since=2)
-    assert npth.PathCount(one).fit(hin).scores("v").tolist() == [0, 1]
+    assert PathCount(one).fit(hin).scores("v").tolist() == [0, 1]
 
 
 def test_relations_of_one_name_all_have_the_time() -> None:
-    nodes = [npth.Nodes(t, pa.array([t]), attributes=pa.table({"day": [1]})) for t in ("user", "film", "genre")]
+    nodes = [Nodes(t, pa.array([t]), attributes=pa.table({"day": [1]})) for t in ("user", "film", "genre")]
     zero, table = np.array([0]), pa.table({"day": [1]})
     edges = [
-        npth.Edges(npth.Relation("user", "has", "film"), zero, zero, attributes=table),
-        npth.Edges(npth.Relation("film", "has", "genre"), zero, zero),
+        Edges(Relation("user", "has", "film"), zero, zero, attributes=table),
+        Edges(Relation("film", "has", "genre"), zero, zero),
     ]
     with pytest.raises(QueryError, match="relation 'has' has no attribute 'day'"):
         HIN.build(nodes, edges).metapath("user-film-genre", time="day", since=2)

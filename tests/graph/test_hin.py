@@ -7,9 +7,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from neupath import HIN, Edges, Nodes, PathSim, Relation, SourceWarning, load
-from neupath.errors import GraphError, MetaPathError, QueryError, SchemaError
-from neupath.graph.hin import digest
+from neupath import HIN, PathSim, load
+from neupath.errors import GraphError, MetaPathError, QueryError, SchemaError, SourceWarning
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from tests.graphs import hins
 
 LIKES = Relation("user", "likes", "item")

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neupath import HIN, NeuPathError, Nodes, load
+from neupath import HIN, NeuPathError, load
 from neupath.graph.name_search import NameSearch, _count_edits, _letters, _positions, search_names
+from neupath.graph.nodes import Nodes
 
 TITLES = ["The Dark Knight", "Dark City", "Avatar", "Knight and Day", "avatar", None, "Straße", "İstanbul", ""]
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neupath import Nodes
 from neupath.errors import GraphError, NodeError, QueryError
+from neupath.graph.nodes import Nodes
 
 MOVIES = Nodes(
     "movie",

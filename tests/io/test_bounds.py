@@ -14,7 +14,9 @@ import pytest
 import neupath as npth
 from neupath import NeuPathError
 from neupath._runtime import files
-from neupath.graph.hin import digest
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.io import import_store, text_files
 from neupath.store import read_update
 from tests.tables import shape, write
@@ -81,13 +83,13 @@ def test_relations_with_few_edges_take_little_memory(tmp_path: Path) -> None:
 
 def test_a_matrix_without_its_empty_rows_is_the_same_matrix() -> None:
     rng = np.random.default_rng(0)
-    relation = npth.Relation("a", "r", "b", directed=True)
-    nodes = [npth.Nodes("a", pa.array(range(5000))), npth.Nodes("b", pa.array(range(40)))]
+    relation = Relation("a", "r", "b", directed=True)
+    nodes = [Nodes("a", pa.array(range(5000))), Nodes("b", pa.array(range(40)))]
     for count in (0, 1, 300, 2000):
         rows, columns, weights = rng.integers(5000, size=count), rng.integers(40, size=count), rng.random(count)
         expected = np.zeros((5000, 40))
         np.add.at(expected, (rows, columns), weights)
-        hin = npth.HIN.build(nodes, [npth.Edges(relation, rows, columns, weights)])
+        hin = npth.HIN.build(nodes, [Edges(relation, rows, columns, weights)])
         assert np.array_equal(hin.matrices[relation].toarray(), expected)
         assert hin.matrices[relation].indptr.dtype == np.int32
 

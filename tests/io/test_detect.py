@@ -10,6 +10,8 @@ from scipy.io import savemat
 import neupath as npth
 from neupath import NeuPathError
 from neupath.graph.hin import digest
+from neupath.graph.metapath import Relation
+from neupath.io import from_triples
 from neupath.io.draft import draft_of
 from tests.tables import FREEBASE, shape, write
 
@@ -140,7 +142,7 @@ def test_files_of_any_name_may_be_named(tmp_path: Path) -> None:
         '[nodes.movie]\nfile = "u.item"\nid = "1"\n'
     )
     hin = npth.load(folder)
-    assert hin.matrices[npth.Relation("user", "rates", "movie")].data.tolist() == [3.0]
+    assert hin.matrices[Relation("user", "rates", "movie")].data.tolist() == [3.0]
     assert hin.nodes["movie"].name(0) == "Heat"
 
 
@@ -164,7 +166,7 @@ def test_colons_in_ids_are_not_a_delimiter(tmp_path: Path) -> None:
 
 def test_a_weight_may_have_a_plus(tmp_path: Path) -> None:
     hin = npth.load(write(tmp_path / "g", a_b__csv="a_id,b_id,weight\n1,2,+1.5\n"))
-    assert hin.matrices[npth.Relation("a", "a_b", "b")].data.tolist() == [1.5]
+    assert hin.matrices[Relation("a", "a_b", "b")].data.tolist() == [1.5]
 
 
 def test_a_lone_table_of_triples_in_a_folder(tmp_path: Path) -> None:
@@ -260,11 +262,11 @@ def test_one_type_with_another_name(tmp_path: Path) -> None:
 
 def test_in_python() -> None:
     table = pa.table({"h": ["a", "a"], "r": ["likes", "knows"], "t": ["x", "b"]})
-    hin = npth.from_triples(table, {"a": "user", "b": "user", "x": "item"})
+    hin = from_triples(table, {"a": "user", "b": "user", "x": "item"})
     assert shape(hin) == {"user -likes-> item": 1, "user -knows-> user": 1}
     assert shape(npth.load(table)) == {"entity -likes-> entity": 1, "entity -knows-> entity": 1}
     with pytest.raises(NeuPathError, match="a table of triples needs three columns, but this one has only h, r"):
-        npth.from_triples(table.select(["h", "r"]))
+        from_triples(table.select(["h", "r"]))
 
 
 def test_bad_triples(tmp_path: Path) -> None:

@@ -12,10 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError, Nodes, Relation, write_folder
+from neupath import HIN, NeuPathError
 from neupath.cli import main
 from neupath.graph.edge_attributes import edge_kinds
-from neupath.graph.hin import digest
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.io import write_folder
 from neupath.io.draft import draft_of
 from tests.tables import write
 

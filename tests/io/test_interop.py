@@ -11,6 +11,11 @@ from hypothesis import given, settings
 
 import neupath as npth
 from neupath import HIN, NeuPathError
+from neupath.errors import SourceWarning
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.io import from_networkx, to_networkx, to_pyg
 from tests.graphs import hins
 from tests.tables import HOSTILE_TEXTS, shape
 
@@ -73,12 +78,12 @@ def test_networkx_types_under_other_names(node_key: str, edge_key: str) -> None:
     graph.add_node("x", **{node_key: "item"})
     graph.add_edge("ann", "x", **{edge_key: "likes"})
     assert shape(npth.load(graph)) == {"user -likes-> item": 1}
-    assert shape(npth.from_networkx(graph, node_type="none", relation="none")) == {"node -edge-> node": 1}
+    assert shape(from_networkx(graph, node_type="none", relation="none")) == {"node -edge-> node": 1}
     assert npth.load(graph).notes == (
         f"types were read from the attribute {node_key!r}; from_networkx(graph, node_type='type') ignores it",
         f"relations were read from the attribute {edge_key!r}; from_networkx(graph, relation='relation') ignores it",
     )
-    usual = npth.from_networkx(graph, node_type="type", relation="relation")
+    usual = from_networkx(graph, node_type="type", relation="relation")
     assert (shape(usual), usual.notes) == ({"node -edge-> node": 1}, ())
 
 
@@ -133,7 +138,7 @@ def test_networkx_directed_and_not() -> None:
 @settings(max_examples=30)
 @given(hins())
 def test_networkx_round_trip(hin: HIN) -> None:
-    reloaded = npth.from_networkx(npth.to_networkx(hin))
+    reloaded = from_networkx(to_networkx(hin))
     for node_type, nodes in hin.nodes.items():
         if len(nodes):
             assert reloaded.nodes[node_type].ids.to_pylist() == nodes.ids.to_pylist()
@@ -159,14 +164,14 @@ def with_attributes(name: str, *, of_nodes: bool) -> HIN:
             {name: ["k", "k", "k"], f"{name}2": [1600000000, 1600000001, 1600000002]}, {name: [7, 9, 2**60 + 1]},
         ]  # fmt: skip
     nodes = [
-        npth.Nodes("user", pa.array(["u", "v"]), attributes=pa.table(node_values[0])),
-        npth.Nodes("item", pa.array([5]), attributes=pa.table(node_values[1])),
+        Nodes("user", pa.array(["u", "v"]), attributes=pa.table(node_values[0])),
+        Nodes("item", pa.array([5]), attributes=pa.table(node_values[1])),
     ]
     ends = np.array([0, 0, 1]), np.array([0, 0, 0])
-    relations = npth.Relation("user", "buys", "item"), npth.Relation("user", "knows", "user", directed=False)
+    relations = Relation("user", "buys", "item"), Relation("user", "knows", "user", directed=False)
     weights = np.array([2.0, 3.0, 1.0])
     return HIN.build(
-        nodes, [npth.Edges(r, *ends, weights, pa.table(v)) for r, v in zip(relations, edge_values, strict=True)]
+        nodes, [Edges(r, *ends, weights, pa.table(v)) for r, v in zip(relations, edge_values, strict=True)]
     )
 
 
@@ -183,7 +188,7 @@ def refused_or_read_back(write, hin: HIN, name: str) -> HIN | None:
 @pytest.mark.parametrize("name", ATTRIBUTE_NAMES)
 def test_networkx_attributes_of_any_name_come_back_or_are_refused(name: str, of_nodes: bool) -> None:
     hin = with_attributes(name, of_nodes=of_nodes)
-    again = refused_or_read_back(npth.to_networkx, hin, name)
+    again = refused_or_read_back(to_networkx, hin, name)
     if again is None:
         assert name in (("id", "name", "type") if of_nodes else ("relation", "directed"))
         return
@@ -209,12 +214,12 @@ class TestHeteroData:
     @pytest.mark.parametrize("name", ATTRIBUTE_NAMES)
     def test_attributes_of_any_name_come_back_or_are_refused(self, name: str) -> None:
         hin = with_attributes(name, of_nodes=False)
-        again = refused_or_read_back(npth.to_pyg, hin, name)
+        again = refused_or_read_back(to_pyg, hin, name)
         if again is None:
             assert name in ("edge_index", "edge_weight")
             return
         for relation, matrix in hin.matrices.items():
-            one_way = npth.Relation(relation.source, relation.name, relation.target)
+            one_way = Relation(relation.source, relation.name, relation.target)
             np.testing.assert_array_equal(again.matrices[one_way].toarray(), matrix.toarray())
             if relation.directed and relation in hin.edge_tables:
                 ours, theirs = hin.edge_tables[relation].attributes, again.edge_tables[one_way].attributes
@@ -224,10 +229,10 @@ class TestHeteroData:
     @settings(max_examples=20)
     @given(hin=hins())
     def test_there_and_back(self, hin: HIN) -> None:
-        reloaded = npth.load(npth.to_pyg(hin))
+        reloaded = npth.load(to_pyg(hin))
         assert reloaded.schema.node_types == hin.schema.node_types
         for relation, matrix in hin.matrices.items():
-            one_way = npth.Relation(relation.source, relation.name, relation.target)
+            one_way = Relation(relation.source, relation.name, relation.target)
             np.testing.assert_array_equal(reloaded.matrices[one_way].toarray(), matrix.toarray())
 
     def test_a_type_without_a_count(self) -> None:
@@ -243,16 +248,14 @@ class TestHeteroData:
     def test_reverse_edges_are_left_out(self, toy: HIN) -> None:
         from torch_geometric.transforms import ToUndirected
 
-        hin = npth.load(ToUndirected()(npth.to_pyg(toy)))
+        hin = npth.load(ToUndirected()(to_pyg(toy)))
         assert shape(hin) == shape(toy)
         assert len(hin.notes) == 2
         assert npth.PathSim("APVPA").fit(hin).top_k("Mike") == npth.PathSim("APVPA").fit(toy).top_k("Mike")
 
     def test_ids_and_names_come_along(self) -> None:
-        nodes = npth.Nodes("user", pa.array([7, 9]), pa.array(["Ann", None])), npth.Nodes("item", pa.array(["soap"]))
-        bought = npth.Edges(
-            npth.Relation("user", "bought", "item"), np.array([0, 1]), np.array([0, 0]), np.array([1.0, 2])
-        )
+        nodes = Nodes("user", pa.array([7, 9]), pa.array(["Ann", None])), Nodes("item", pa.array(["soap"]))
+        bought = Edges(Relation("user", "bought", "item"), np.array([0, 1]), np.array([0, 0]), np.array([1.0, 2]))
         hin = HIN.build(nodes, [bought])
         data = hin.to_pyg()
         assert (data["user"].ids.tolist(), data["user"].names.tolist()) == ([7, 9], ["Ann", None])
@@ -287,7 +290,7 @@ def test_files_of_networkx_are_read(tmp_path: Path, shop: "nx.MultiDiGraph", suf
     getattr(nx, write)(shop, path)
     hin = npth.load(path)
     assert shape(hin) == {"user -bought-> item": 2, "user -knows-> user": 1}
-    assert hin.matrices[npth.Relation("user", "bought", "item")].data.tolist() == [2.0, 2.0]
+    assert hin.matrices[Relation("user", "bought", "item")].data.tolist() == [2.0, 2.0]
     zipped = tmp_path / f"shop.{suffix}.gz"
     zipped.write_bytes(gzip.compress(path.read_bytes()))
     assert shape(npth.load(zipped)) == shape(hin)
@@ -322,7 +325,7 @@ def test_ids_that_look_empty_are_noted_and_a_graph_toml_leaves_them_out(tmp_path
     config.write_text('missing_ids = ["nan"]')
     triples = pd.DataFrame({"head": bought["user"], "relation": "buys", "tail": bought["item"]})
     for source in ({("user", "item"): bought}, triples, list(triples.itertuples(index=False, name=None))):
-        with pytest.warns(npth.SourceWarning, match=r"the id 'nan' \(2 edges\) looks like an empty cell"):
+        with pytest.warns(SourceWarning, match=r"the id 'nan' \(2 edges\) looks like an empty cell"):
             npth.load(source)
         hin = npth.load(source, config=config)
         assert [sum(matrix.nnz for matrix in hin.matrices.values()), hin.notes] == [1, ()]

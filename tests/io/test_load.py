@@ -13,7 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import neupath as npth
-from neupath import HIN, NeuPathError, Relation
+from neupath import HIN, NeuPathError
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.io import write_folder
 from neupath.io.draft import draft_of
 from tests.tables import CAST, HOSTILE_TEXTS, MOVIES, shape, write
 
@@ -167,9 +171,9 @@ def test_graph_toml_names_what_cannot_be_detected(tmp_path: Path) -> None:
 
 
 def test_writing_keeps_ids_that_look_like_numbers_and_attributes_that_look_like_names(tmp_path: Path) -> None:
-    nodes = npth.Nodes("a", pa.array(["1", "2"]), None, pa.table({"title": ["x", "y"]}))
-    edges = npth.Edges(Relation("a", "r", "a"), np.array([0]), np.array([1]))
-    reloaded = npth.load(npth.write_folder(HIN.build([nodes], [edges]), str(tmp_path / "out")))
+    nodes = Nodes("a", pa.array(["1", "2"]), None, pa.table({"title": ["x", "y"]}))
+    edges = Edges(Relation("a", "r", "a"), np.array([0]), np.array([1]))
+    reloaded = npth.load(write_folder(HIN.build([nodes], [edges]), str(tmp_path / "out")))
     assert reloaded.nodes["a"].ids.to_pylist() == ["1", "2"]
     assert reloaded.nodes["a"].names is None
     assert reloaded.nodes["a"].attributes.column_names == ["title"]
@@ -177,12 +181,12 @@ def test_writing_keeps_ids_that_look_like_numbers_and_attributes_that_look_like_
 
 def test_writing_keeps_names_attributes_and_never_overwrites(tmp_path: Path) -> None:
     hin = npth.load(write(tmp_path / "g", movies__tsv=MOVIES + "4\tÄ\t1\n", movie_actor__tsv=CAST))
-    folder = npth.write_folder(hin, tmp_path / "out")
+    folder = write_folder(hin, tmp_path / "out")
     reloaded = npth.load(folder)
     assert reloaded.nodes["movie"].attributes.equals(hin.nodes["movie"].attributes)
     assert reloaded.nodes["movie"].names == hin.nodes["movie"].names
     with pytest.raises(NeuPathError, match="exists already; give a new folder"):
-        npth.write_folder(hin, folder)
+        write_folder(hin, folder)
 
 
 @pytest.mark.parametrize("text", HOSTILE_TEXTS)
@@ -190,22 +194,22 @@ def test_writing_keeps_names_of_any_characters(tmp_path: Path, text: str) -> Non
     first, second = f"a{text}a", f"b{text}b"
     own = "weigh" if text == "weight" else text  # edges have no attribute of that name
     nodes = [
-        npth.Nodes(
+        Nodes(
             first,
             pa.array([text, "x"]),
             pa.array([f"n{text}", None]),
             pa.table({text: [1, 2], f"{text}2": ["p", text]}),
         ),
-        npth.Nodes(second, pa.array([7, 8])),
+        Nodes(second, pa.array([7, 8])),
     ]
     relations = Relation(first, f"q{text}q", second), Relation(first, f"r{text}r", first, directed=False)
     ends = np.array([0, 1]), np.array([1, 0])
     edges = [
-        npth.Edges(relations[0], *ends, np.array([2.0, 3.0]), pa.table({own: [5, 6]})),
-        npth.Edges(relations[1], *ends),
+        Edges(relations[0], *ends, np.array([2.0, 3.0]), pa.table({own: [5, 6]})),
+        Edges(relations[1], *ends),
     ]
     hin = HIN.build(nodes, edges)
-    again = npth.load(npth.write_folder(hin, tmp_path / "saved"))
+    again = npth.load(write_folder(hin, tmp_path / "saved"))
     assert again.schema == hin.schema
     assert again.nodes[first].attributes.to_pydict() == hin.nodes[first].attributes.to_pydict()
     for node_type in (first, second):

@@ -14,7 +14,9 @@ import pytest
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.cli import main
+from neupath.errors import SourceWarning
 from neupath.graph.edge_attributes import edge_kinds
+from neupath.graph.metapath import Relation
 from neupath.io import import_store
 from tests.tables import shape, write
 
@@ -202,7 +204,7 @@ def test_mappings_follow_the_rules_of_folders(tmp_path: Path, library: str) -> N
 def test_names_and_weights_in_mappings() -> None:
     hin = npth.load({("user", "movie"): (frame(RATINGS), {"weight": "rating"}), "movie": frame(MOVIES)})
     assert names(hin, "movie") == ["Heat", "Up", "Ali"]
-    assert hin.matrices[npth.Relation("user", "user_movie", "movie")].data.tolist() == [4.0, 3.5, 5.0]
+    assert hin.matrices[Relation("user", "user_movie", "movie")].data.tolist() == [4.0, 3.5, 5.0]
     assert shape(hin)["movie -movie_genre-> genre"] == 4
     swapped = npth.load({("user", "movie"): frame(RATINGS)[["rating", "movieId", "userId"]]})
     assert swapped.nodes["user"].ids.to_pylist() == [1, 2]
@@ -216,7 +218,7 @@ def test_matrices() -> None:
     weights = np.array([[1.0, 0, 2], [0, 0, 0.5]])
     for matrix in (weights, csr_array(weights), csr_array(weights).tocoo()):
         hin = npth.load({("user", "item"): matrix})
-        assert hin.matrices[npth.Relation("user", "user_item", "item")].toarray().tolist() == weights.tolist()
+        assert hin.matrices[Relation("user", "user_item", "item")].toarray().tolist() == weights.tolist()
     users = pd.DataFrame({"id": ["ann", "bob"], "name": ["Ann", "Bob"]})
     hin = npth.load({"user": users, ("user", "likes", "item"): weights, ("item", "like", "item"): np.eye(3)})
     assert npth.PathSim("UIU").fit(hin).top_k("Ann").names == ("Bob",)
@@ -232,7 +234,7 @@ def test_lists_of_tuples() -> None:
     assert shape(npth.load([("ann", "likes", "pie"), ("bob", "likes", "pie")])) == {"entity -likes-> entity": 2}
     hin = npth.load({("user", "item"): [("ann", 1), ("bob", 1)], ("user", "user"): [("ann", "bob", 0.5)]})
     assert shape(hin) == {"user -user_item-> item": 2, "user -user_user-> user": 1}
-    assert hin.matrices[npth.Relation("user", "user_user", "user")].data.tolist() == [0.5]
+    assert hin.matrices[Relation("user", "user_user", "user")].data.tolist() == [0.5]
     for tuples in ([("ann", "pie")], [("ann", "pie", 0.5)], [(1, 2, 3)], [("a",)], [("a", "b"), ("a",)]):
         with pytest.raises(NeuPathError, match="tuples"):
             npth.load(tuples)
@@ -261,12 +263,12 @@ def test_labels_that_differ_are_names() -> None:
 def test_notes_are_a_warning_of_load(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", ratings__csv=RATINGS)
     with pytest.warns(
-        npth.SourceWarning, match=r"how .*g was read:\n  - ratings.csv: rating, timestamp are attributes"
+        SourceWarning, match=r"how .*g was read:\n  - ratings.csv: rating, timestamp are attributes"
     ) as seen:
         hin = npth.load(folder)
     (warning,) = seen
     assert warning.filename == __file__
-    assert isinstance(warning.message, npth.SourceWarning)
+    assert isinstance(warning.message, SourceWarning)
     assert warning.message.notes == hin.notes
     assert pickle.loads(pickle.dumps(warning.message)).notes == hin.notes
 
@@ -274,7 +276,7 @@ def test_notes_are_a_warning_of_load(tmp_path: Path) -> None:
 def test_stores_and_graphs_without_notes_warn_of_nothing(tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     folder = write(tmp_path / "g", ratings__csv=RATINGS)
-    with pytest.warns(npth.SourceWarning):
+    with pytest.warns(SourceWarning):
         store = import_store(folder, tmp_path / "store")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import NeuPathError, Relation
+from neupath import NeuPathError
+from neupath.graph.metapath import Relation
 from neupath.io import import_store, registry
 from neupath.io.plan import EdgePlan, NodePlan, Plan, ReadOptions, Selection
 from neupath.io.registry import FORMATS, Format

@@ -20,6 +20,7 @@ import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.errors import QueryError
 from neupath.graph.edge_attributes import edge_kinds
+from neupath.graph.nodes import Nodes
 from neupath.graph.summary import summarise
 from neupath.io import import_store
 from neupath.io.export import write_folder
@@ -370,9 +371,9 @@ def test_a_time_that_is_text_is_refused_by_all_options_of_times(tmp_path: Path, 
     ],
 )
 def test_exact_texts_and_words_are_still_compared_as_texts(values: list[str], condition: str, rows: list[int]) -> None:
-    items = npth.Nodes("item", pa.array(range(1, len(values) + 1)), attributes=pa.table({"value": values}))
+    items = Nodes("item", pa.array(range(1, len(values) + 1)), attributes=pa.table({"value": values}))
     if condition == "value > 5":
-        items = npth.Nodes("item", pa.array([1]), attributes=pa.table({"value": pa.array([None], pa.string())}))
+        items = Nodes("item", pa.array([1]), attributes=pa.table({"value": pa.array([None], pa.string())}))
     assert [int(row) + 1 for row in np.flatnonzero(items.where(condition))] == rows
 
 
@@ -457,13 +458,13 @@ def test_formats_read_what_strptime_reads(form: str, text: str) -> None:
     ],
 )
 def test_a_value_that_a_column_writes_in_several_ways_is_not_sought_in_one(values: list[str], condition: str) -> None:
-    items = npth.Nodes("item", pa.array(range(len(values))), attributes=pa.table({"value": values}))
+    items = Nodes("item", pa.array(range(len(values))), attributes=pa.table({"value": values}))
     with pytest.raises(QueryError, match="attribute 'value' holds text, and '.*'"):
         items.where(condition.replace("'", '"'))
 
 
 def test_texts_that_are_not_written_alike_are_shown_side_by_side() -> None:
-    items = npth.Nodes("item", pa.array(range(3)), attributes=pa.table({"value": ["31.12.2019", "2020-01-31", "soon"]}))
+    items = Nodes("item", pa.array(range(3)), attributes=pa.table({"value": ["31.12.2019", "2020-01-31", "soon"]}))
     with pytest.raises(QueryError, match=r"not all written in one way, such as '31\.12\.2019' and '2020-01-31'"):
         items.where("value > 2020-01-01")
 
@@ -512,7 +513,7 @@ def test_a_date_is_not_sought_among_texts_of_numbers_nor_a_number_among_those_of
 
 
 def test_ids_and_names_of_digits_are_compared_with_dates_as_texts() -> None:
-    items = npth.Nodes("item", pa.array(["20191231", "20260201"]))
+    items = Nodes("item", pa.array(["20191231", "20260201"]))
     assert items.where("id != 2019-12-31").tolist() == [True, True]
 
 

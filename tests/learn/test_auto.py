@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import neupath as npth
-from neupath import NeuPathError, SourceWarning
+from neupath import NeuPathError
 from neupath.engine.scorer import Scorer
+from neupath.errors import SourceWarning
 from neupath.evidence.explanation import explain_model
 from neupath.evidence.html_report import render_html
 from neupath.learn import auto
 from neupath.learn.auto import STATE, Stack, choose_metric, score_by_query, train_auto
+from neupath.learn.evaluation import evaluate_pairs
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.registry import make_model
 from neupath.live import LiveGraph
@@ -569,13 +571,13 @@ def test_targets_that_no_member_relates_have_the_score_0() -> None:
 @pytest.mark.slow
 def test_a_stack_is_evaluated_by_its_ranking(stack: Stack) -> None:
     labels = labels_of()
-    evaluation = npth.evaluate_pairs(stack, labels)
+    evaluation = evaluate_pairs(stack, labels)
     assert evaluation.rmse is evaluation.r2 is None
     assert evaluation.auc > 0.5
     assert (
         evaluation.note == "the scores of a stack come from ranks and estimate no labels, so RMSE and R² are left out"
     )
-    alone = npth.evaluate_pairs(stack.scorers_[0], labels)
+    alone = evaluate_pairs(stack.scorers_[0], labels)
     assert (alone.rmse, alone.r2, alone.note) == (pytest.approx(0.0), pytest.approx(1.0), None)
 
 

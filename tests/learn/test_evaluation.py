@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 import neupath as npth
 from neupath import HIN, NeuPathError
+from neupath.graph.nodes import Nodes
 from neupath.learn.evaluation import evaluate, ndcg, ndcg_released, recall, rmse, split_queries
+from neupath.measures import JoinSim
 
 AUTHORS = ["Mike", "Jim", "Mary", "Bob", "Ann"]
 TRUTH = np.array([0.0, 0.9, 0.5, 0.0, 0.1, 0.0])
@@ -56,7 +58,7 @@ def test_no_related_target_has_no_ranking() -> None:
 
 
 def test_splits_are_disjoint_and_repeatable() -> None:
-    hin = HIN.build([npth.Nodes("a", pa.array(np.arange(2000)))], [])
+    hin = HIN.build([Nodes("a", pa.array(np.arange(2000)))], [])
     split = split_queries(hin, "a", seed=3)
     parts = [split.train, split.validation, split.test]
     assert [len(part) for part in parts] == [400, 100, 400]
@@ -67,7 +69,7 @@ def test_splits_are_disjoint_and_repeatable() -> None:
     assert len(more.test) == 1500
     assert not set(more.test) & set(split.train)
     with pytest.raises(NeuPathError, match="3 nodes are too few"):
-        split_queries(HIN.build([npth.Nodes("a", pa.array([1, 2, 3]))], []), "a")
+        split_queries(HIN.build([Nodes("a", pa.array([1, 2, 3]))], []), "a")
 
 
 def test_a_measure_against_itself_and_another(toy: HIN) -> None:
@@ -76,7 +78,7 @@ def test_a_measure_against_itself_and_another(toy: HIN) -> None:
     assert (found.rmse_all, found.rmse_top, found.rmse_nonzero) == (0, 0, 0)
     assert found.ndcg == pytest.approx(1)
     assert found.ranked_queries == 5
-    other = evaluate(npth.JoinSim("APVPA").fit(toy), teacher, AUTHORS)
+    other = evaluate(JoinSim("APVPA").fit(toy), teacher, AUTHORS)
     assert other.rmse_all > 0.1
     assert other.to_dict()["ndcg@20"] < 1
     nothing = npth.PathSim("author-paper-author").fit(toy)

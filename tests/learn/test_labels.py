@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, NeuPathError, SourceWarning
+from neupath import HIN, NeuPathError
+from neupath.errors import SourceWarning
+from neupath.graph.nodes import Nodes
 from neupath.learn.labels import Pairs, draw_pairs, read_pairs, too_few, write_pairs
 
 ROWS = [("Mike", "Bob", 1.0), ("Jim", "Mike", 0.08)]
@@ -149,13 +151,13 @@ def test_files_of_pairs_are_tables_like_others(toy: HIN, tmp_path: Path, name: s
 
 def test_ids_of_several_types_need_a_choice() -> None:
     ids = pa.array([1, 2])
-    hin = HIN.build([npth.Nodes("a", ids), npth.Nodes("b", ids)], [])
+    hin = HIN.build([Nodes("a", ids), Nodes("b", ids)], [])
     with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with node_type, or write"):
         read_pairs(hin, [(1, 2, 0.5)])
     assert read_pairs(hin, [(1, 2, 0.5)], node_type="b").node_type == "b"
 
 
-SHARED = HIN.build([npth.Nodes("user", pa.array([1, 2])), npth.Nodes("item", pa.array([1, 2, 3]))], [])
+SHARED = HIN.build([Nodes("user", pa.array([1, 2])), Nodes("item", pa.array([1, 2, 3]))], [])
 
 
 def test_columns_say_the_types_of_shared_ids(tmp_path: Path) -> None:

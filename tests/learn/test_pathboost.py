@@ -10,9 +10,13 @@ import pytest
 pytest.importorskip("lightgbm")
 
 import neupath as npth
-from neupath import HIN, Edges, Hit, NeuPathError, Nodes, Relation
+from neupath import HIN, NeuPathError
+from neupath.engine.hits import Hit
 from neupath.evidence.explanation import AttentionExplanation, explain_model
 from neupath.evidence.html_report import render_html
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.learn.attributes import NodeAttributes, PairAttributes
 from neupath.learn.evaluation import auc
 from neupath.learn.labels import Pairs

@@ -18,6 +18,7 @@ from neupath.learn.models.flat_graph import GraphTensors
 from neupath.learn.models.model import TRAINING_PARAMS, PairModel, PairNetwork
 from neupath.learn.registry import ARCHITECTURES, Architecture, learning_from, make_model, make_scorer
 from neupath.live import LiveGraph
+from neupath.measures import PPR
 
 LABELS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.3)]
 
@@ -128,6 +129,6 @@ def test_the_device_of_a_saved_measure_is_checked(toy: HIN, tmp_path: Path) -> N
     assert npth.load_scorer(path, toy, "cpu").top_k("Mike", k=1).ids == ("Bob",)
     with pytest.raises(NeuPathError, match="device is 'tpu'; it can be 'cpu' or 'cuda'"):
         npth.load_scorer(path, toy, "tpu")
-    whole = npth.PPR("author").fit(toy).save(tmp_path / "whole")
+    whole = PPR("author").fit(toy).save(tmp_path / "whole")
     with pytest.raises(NeuPathError, match="ppr runs on the CPU alone"):
         npth.load_scorer(whole, toy, "cuda")

@@ -9,6 +9,8 @@ import pytest
 
 import neupath as npth
 from neupath import HIN, NeuPathError
+from neupath.learn.similarity_features import SimilarityFeatures
+from neupath.measures import HeteSim
 
 sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed; run: pip install scikit-learn")
 from sklearn.base import clone  # noqa: E402
@@ -17,8 +19,6 @@ from sklearn.exceptions import NotFittedError  # noqa: E402
 from sklearn.linear_model import LogisticRegression  # noqa: E402
 from sklearn.model_selection import GridSearchCV, cross_val_score  # noqa: E402
 from sklearn.pipeline import make_pipeline  # noqa: E402
-
-from neupath import SimilarityFeatures  # noqa: E402
 
 PATHS = ["APA", "APVPA"]
 
@@ -70,7 +70,7 @@ def test_a_pipeline_learns_from_it() -> None:
 
 def test_across_types_it_needs_references(toy: HIN) -> None:
     features = SimilarityFeatures(toy, "author-paper-venue", measure="hetesim", references=["SIGMOD"])
-    expected = npth.HeteSim("author-paper-venue").fit(toy).score("Mike", "SIGMOD")
+    expected = HeteSim("author-paper-venue").fit(toy).score("Mike", "SIGMOD")
     assert features.fit_transform(["Mike"]).toarray() == [[pytest.approx(expected)]]
     with pytest.raises(NeuPathError, match="lead from author to venue; give venue nodes as references"):
         SimilarityFeatures(toy, "author-paper-venue", measure="hetesim").fit(["Mike"])
@@ -93,6 +93,6 @@ def test_what_cannot_be_is_said(toy: HIN, arguments, column, sentence: str) -> N
 
 @pytest.mark.slow
 def test_without_scikit_learn_the_command_that_installs_it_is_named() -> None:
-    code = "import sys; sys.modules['sklearn'] = None; import neupath; neupath.SimilarityFeatures"
+    code = "import sys; sys.modules['sklearn'] = None; import neupath; SimilarityFeatures"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert process.stderr.strip().endswith("not installed; run: pip install 'scikit-learn>=1.4'")

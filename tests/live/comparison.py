@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from neupath import HIN, Edges, Nodes
+from neupath import HIN
 from neupath.engine.scorer import RowChange, RowEdge, Scorer
+from neupath.graph.hin import Edges
+from neupath.graph.nodes import Nodes
 from neupath.live import LiveGraph
 
 

@@ -7,12 +7,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from neupath import PathCount
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Id, Rows
 from neupath.live import LiveScorer, LiveStore
 from neupath.live.live_kernels import NEVER
 from neupath.live.live_product import LiveProduct
+from neupath.measures import PathCount
 from neupath.store import Edge, Node, Update
 
 MEASURE = PathCount("author-paper-venue")

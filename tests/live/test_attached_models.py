@@ -17,7 +17,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 pytest.importorskip("torch")
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError, Nodes
+from neupath import HIN, NeuPathError
+from neupath.graph.hin import Edges
+from neupath.graph.nodes import Nodes
 from neupath.learn.models import NeuPath, neupath_updates
 from neupath.learn.models.class_table import ClassTable, LayerClasses
 from neupath.learn.models.flat_graph import FlatGraph, edge_kinds

@@ -12,6 +12,7 @@ import pytest
 import neupath as npth
 from neupath.graph.hin import digest
 from neupath.live import LiveGraph, LiveStore
+from neupath.measures import PathCount
 from neupath.store import check, write_store
 from tests.live.comparison import set_edges
 from tests.live.isolation import MEASURE, Exchange, Watcher, between_entries, reading_newest, see, unprotected
@@ -23,7 +24,7 @@ class Pair:
     def __init__(self) -> None:
         self.live, self.measure = (
             LiveGraph(npth.load("toy"), compaction_share=float("inf")),
-            npth.PathCount("author-paper-venue"),
+            PathCount("author-paper-venue"),
         )
         self.live.attach(self.measure)
         self.write(0.0)

@@ -9,10 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, Nodes, Relation
+from neupath import HIN
 from neupath.engine.scorer import RowEdge
 from neupath.errors import NeuPathError
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.live import LiveGraph, LiveScorer, LiveStore
+from neupath.measures import PCRW, PathCount
 from neupath.store import Edge, Node, Update, write_store
 from tests.conditioned import Case
 from tests.graphs import RELATIONS
@@ -37,7 +41,7 @@ def _new_nodes(case: Case, hin: HIN) -> dict[str, Nodes]:
 def test_answers_as_from_scratch(seed: int) -> None:
     case = Case(seed, edge_tables=False)
     paths = [case.path(symmetric=True) for _ in range(4)] + [case.path(symmetric=False, max_length=3) for _ in range(2)]
-    measures = [npth.PathSim(path) for path in paths[:4]] + [npth.PCRW(path) for path in paths]
+    measures = [npth.PathSim(path) for path in paths[:4]] + [PCRW(path) for path in paths]
     live = LiveGraph(case.hin, compaction_share=float("inf"))
     for measure in measures:
         live.attach(measure)
@@ -59,7 +63,7 @@ def _shop() -> HIN:
     users = Nodes("user", pa.array(["u", "v"]))
     films = Nodes("film", pa.array(["f", "g"]), pa.array(["Heat", "Up"]), pa.table({"year": [1995, 2009]}))
     relation, ends = Relation("user", "rates", "film"), (np.array([0, 1, 1]), np.array([0, 0, 1]))
-    return HIN.build([users, films], [npth.Edges(relation, *ends, np.array([5.0, 4, 2]))])
+    return HIN.build([users, films], [Edges(relation, *ends, np.array([5.0, 4, 2]))])
 
 
 def test_a_weight_that_becomes_infinite_stops_nothing() -> None:
@@ -96,7 +100,7 @@ def _cinema() -> HIN:
         Nodes("film", pa.array(["f1", "f2"]), pa.array(["Heat", "Up"])),
     )
     return HIN.build(
-        [users, films], [npth.Edges(Relation("user", "sees", "film"), np.array([0, 1, 1]), np.array([0, 0, 1]))]
+        [users, films], [Edges(Relation("user", "sees", "film"), np.array([0, 1, 1]), np.array([0, 0, 1]))]
     )
 
 
@@ -119,7 +123,7 @@ def _scores_or_refusal(make, hin: HIN):
     ],
 )
 def test_a_new_node_that_a_pin_may_mean_is_read_as_from_scratch(tmp_path, pin: str, node: Node) -> None:
-    measure = npth.PathCount(f"user-film{{{pin}}}-user")
+    measure = PathCount(f"user-film{{{pin}}}-user")
     with LiveStore(write_store(_cinema(), tmp_path / "cinema.store"), compaction_share=float("inf")) as live:
         live.attach(measure)
         live.update(Update([Edge("sees", user, node.id) for user in "vw"], add_nodes=[node]))
@@ -131,7 +135,7 @@ def test_a_new_node_that_a_pin_may_mean_is_read_as_from_scratch(tmp_path, pin: s
     assert ours == _scores_or_refusal(lambda: measure.fit(again), again)
 
 
-def _attach(live: LiveStore, measure: npth.PathCount) -> None:
+def _attach(live: LiveStore, measure: PathCount) -> None:
     with suppress(NeuPathError):  # what it pins may not be there, or be ambiguous
         live.attach(measure)
 
@@ -147,7 +151,7 @@ def test_pinned_paths_follow_every_update_as_from_scratch(tmp_path_factory, seed
     pins = [str(pin) for pin in rng.choice(_TEXTS, 3)]
     paths = [f"user-film{{{pin}}}-user" for pin in pins]
     paths += [f"user-film{{{pins[0]}, {pins[1]}}}-user", f"user-film{{{pins[2]}}}-user-film{{{pins[0]}}}-user"]
-    measures = [npth.PathCount(path) for path in paths]
+    measures = [PathCount(path) for path in paths]
     folder = tmp_path_factory.mktemp("live") / "cinema.store"
     with LiveStore(write_store(_cinema(), folder), compaction_share=float("inf")) as live:
         for number in range(8):
@@ -193,7 +197,7 @@ def test_a_new_node_without_a_weight_stops_nothing() -> None:
 def test_texts_are_not_compared_with_dates_on_a_live_store(tmp_path) -> None:
     users, items = Nodes("user", pa.array(["u", "v"])), Nodes("item", pa.array(["a", "b"]))
     days = pa.table({"day": ["31.12.2019", "01.02.2026"]})
-    bought = npth.Edges(Relation("user", "bought", "item"), np.array([0, 1]), np.array([0, 0]), attributes=days)
+    bought = Edges(Relation("user", "bought", "item"), np.array([0, 1]), np.array([0, 0]), attributes=days)
     write_store(HIN.build([users, items], [bought]), tmp_path / "store")
     with LiveStore(tmp_path / "store") as live:
         for options in ({"since": "2026-01-01"}, {"until": "2020-12-31"}, {"half_life": "30d"}):

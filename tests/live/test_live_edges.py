@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neupath import HIN, Edges, Nodes, PathSim, Relation
+from neupath import HIN, PathSim
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.live import LiveGraph, LiveScorer, live_graph
 from neupath.store import Edge, Update
 from tests.live.comparison import assert_equal, set_edges

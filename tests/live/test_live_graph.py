@@ -12,13 +12,16 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from scipy.sparse import csr_array
 
 import neupath as npth
-from neupath import HIN, Nodes
+from neupath import HIN
 from neupath.engine.scorer import Scorer
 from neupath.errors import GraphError, MetaPathError, SourceError, WriteError
-from neupath.graph.hin import digest
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.live import LiveGraph, LiveScorer, LiveStore
 from neupath.live import live_graph as live_module
 from neupath.live.live_graph import VersionCache
+from neupath.measures import DWPC, PCRW, PPR, SCAN, HeteSim, JoinSim, PathCount
 from neupath.store import Edge, Node, Update, check, write_store
 from tests.graphs import RELATIONS, hins
 from tests.live.comparison import assert_equal, assert_same, rebuilt, set_edges
@@ -30,9 +33,9 @@ WEIGHTS = st.sampled_from([0.0, 0.25, 0.5, 1.0, 2.0, 3.0])
 
 
 def measures() -> list[Scorer]:
-    found: list[Scorer] = [kind(path) for kind in (npth.PathSim, npth.JoinSim) for path in SYMMETRIC]
-    found += [kind(path) for kind in (npth.PathCount, npth.PCRW, npth.DWPC, npth.HeteSim) for path in ANY]
-    return [*found, npth.SCAN("b"), npth.PPR("a")]
+    found: list[Scorer] = [kind(path) for kind in (npth.PathSim, JoinSim) for path in SYMMETRIC]
+    found += [kind(path) for kind in (PathCount, PCRW, DWPC, HeteSim) for path in ANY]
+    return [*found, SCAN("b"), PPR("a")]
 
 
 class Changes(RuleBasedStateMachine):
@@ -50,7 +53,7 @@ class Changes(RuleBasedStateMachine):
         self.old = [(self.live.view(), digest(hin))]
 
     @rule(relation=st.sampled_from(RELATIONS), data=st.data())
-    def change_edges(self, relation: npth.Relation, data: st.DataObject) -> None:
+    def change_edges(self, relation: Relation, data: st.DataObject) -> None:
         hin = self.live.view().hin
         rows, columns = hin.num_nodes(relation.source), hin.num_nodes(relation.target)
         if not rows or not columns:
@@ -100,7 +103,7 @@ class Changes(RuleBasedStateMachine):
 class WholeChanges(Changes):
     """Weights are whole numbers, so that norms follow by difference, and nothing rounds."""
 
-    measures = staticmethod(lambda: [kind(path) for kind in (npth.PathSim, npth.JoinSim) for path in SYMMETRIC])
+    measures = staticmethod(lambda: [kind(path) for kind in (npth.PathSim, JoinSim) for path in SYMMETRIC])
     compare = staticmethod(assert_equal)
     weights = st.sampled_from([0.0, 1.0, 2.0, 3.0])
 
@@ -112,11 +115,11 @@ class WholeChanges(Changes):
 def test_degrees_follow_changes_and_stay_with_their_versions() -> None:
     people = Nodes("person", pa.array(["a", "b", "c"]))
     knows, likes = (
-        npth.Relation("person", "knows", "person", directed=False),
-        npth.Relation("person", "likes", "person"),
+        Relation("person", "knows", "person", directed=False),
+        Relation("person", "likes", "person"),
     )
     none = np.zeros(0, dtype=np.int64)
-    edges = [npth.Edges(knows, np.array([0, 1]), np.array([1, 1])), npth.Edges(likes, none, none)]
+    edges = [Edges(knows, np.array([0, 1]), np.array([1, 1])), Edges(likes, none, none)]
     live = LiveGraph(HIN.build([people], edges), compaction_share=float("inf"))
     changes = [
         [(knows, 1, 0, 5.0), (likes, 0, 2, 1.0)], [(knows, 1, 0, 0.0), (knows, 2, 1, 1.0)], [(knows, 1, 1, 0.0)],
@@ -145,8 +148,8 @@ TestChanges.settings = TestWholeChanges.settings = settings(
 @pytest.mark.slow
 def test_most_measures_follow_updates() -> None:
     live = LiveGraph(npth.load("toy"))
-    followed = [type(live.attach(kind("APVPA"))) for kind in (npth.PathSim, npth.JoinSim, npth.HeteSim, npth.DWPC)]
-    followed += [type(live.attach(kind("APV"))) for kind in (npth.PathCount, npth.PCRW, npth.HeteSim, npth.DWPC)]
+    followed = [type(live.attach(kind("APVPA"))) for kind in (npth.PathSim, JoinSim, HeteSim, DWPC)]
+    followed += [type(live.attach(kind("APV"))) for kind in (PathCount, PCRW, HeteSim, DWPC)]
     assert followed == [LiveScorer] * 8
 
 
@@ -190,7 +193,7 @@ def test_a_measure_is_attached_once_and_the_oldest_is_detached(tmp_path: Path) -
 
 def test_an_older_version_is_read_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neupath.live.live_graph.MAX_VERSIONS", 2)
-    measure, path = npth.PathCount("APA"), write_store(npth.load("toy"), tmp_path / "s")
+    measure, path = PathCount("APA"), write_store(npth.load("toy"), tmp_path / "s")
     with LiveStore(path) as live:
         live.attach(measure)
         for _ in range(4):
@@ -220,8 +223,8 @@ def test_a_graph_without_attached_measures_is_compacted_too() -> None:
 
 
 def test_an_undirected_edge_is_the_same_from_either_end() -> None:
-    near = npth.Relation("b", "near", "b", directed=False)
-    hin = HIN.build([Nodes("b", pa.array(["x", "y"]))], [npth.Edges(near, np.array([0]), np.array([1]))])
+    near = Relation("b", "near", "b", directed=False)
+    hin = HIN.build([Nodes("b", pa.array(["x", "y"]))], [Edges(near, np.array([0]), np.array([1]))])
     live = LiveGraph(hin)
     set_edges(live, [(near, 0, 1, 3.0)])
     set_edges(live, [(near, 1, 0, 0.5)])
@@ -341,7 +344,7 @@ def test_a_store_that_cannot_be_read_is_not_held(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.slow
 def test_versions_that_share_little_are_not_all_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, measure = write_store(npth.load("toy"), tmp_path / "s"), npth.PathCount("APA")
+    path, measure = write_store(npth.load("toy"), tmp_path / "s"), PathCount("APA")
     monkeypatch.setattr("neupath.live.live_graph.MAX_BYTES", 40_000)
     with LiveStore(path, compaction_share=float("inf")) as live:
         live.attach(measure)
@@ -386,7 +389,7 @@ def test_an_overflow_raises_as_from_scratch_and_stops_nothing(tmp_path: Path, we
 def shop() -> npth.HIN:
     return npth.HIN.build(
         [Nodes("item", pa.array(["x"]), pa.array(["X"]), pa.table({"year": [2000]})), Nodes("tag", pa.array([1]))],
-        [npth.Edges(npth.Relation("item", "has", "tag"), np.array([0]), np.array([0]))],
+        [Edges(Relation("item", "has", "tag"), np.array([0]), np.array([0]))],
     )
 
 

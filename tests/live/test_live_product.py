@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import neupath as npth
-from neupath.graph.hin import freeze
+from neupath.graph.hin import Edges, freeze
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.live import LiveGraph, live_kernels
 from neupath.live.live_kernels import NEVER, ProductArrays, line_at, norm_at
 from neupath.live.live_product import LiveProduct, MvccNorms
+from neupath.measures import PathCount
 from tests.live.comparison import assert_equal, rebuilt, set_edges
 
 VALUES = st.sampled_from([0.0, 1.0, 3.0, 0.1, 0.7, 2.0**26, 2.0**26 + 1, 2.0**27 + 1])
@@ -91,12 +94,12 @@ def test_more_versions_than_fit_an_entry_are_refused() -> None:
 def crowd(rng: np.random.Generator, *, whole: bool) -> npth.HIN:
     """Authors, papers and venues with hubs among all of them."""
     sizes = {"author": 60, "paper": 120, "venue": 25}
-    nodes = [npth.Nodes(name, pa.array(np.arange(size))) for name, size in sizes.items()]
+    nodes = [Nodes(name, pa.array(np.arange(size))) for name, size in sizes.items()]
 
-    def edges(source: str, name: str, target: str, count: int) -> npth.Edges:
+    def edges(source: str, name: str, target: str, count: int) -> Edges:
         rows, columns = ((sizes[end] * rng.random(count) ** 2).astype(np.int64) for end in (source, target))
         weights = rng.integers(1, 4, count).astype(float) if whole else rng.random(count) + 0.1
-        return npth.Edges(npth.Relation(source, name, target), rows, columns, weights)
+        return Edges(Relation(source, name, target), rows, columns, weights)
 
     return npth.HIN.build(nodes, [edges("author", "writes", "paper", 500), edges("paper", "at", "venue", 300)])
 
@@ -113,7 +116,7 @@ def test_many_edges_at_hubs_give_what_a_rebuild_gives(whole: bool, monkeypatch: 
         return chosen[-1]
 
     monkeypatch.setattr(live_kernels, "is_whole_cheaper", noted)
-    measures = [npth.PathCount(path) for path in ("APA", "APVPA")] + [npth.PathSim(path) for path in ("APA", "APVPA")]
+    measures = [PathCount(path) for path in ("APA", "APVPA")] + [npth.PathSim(path) for path in ("APA", "APVPA")]
     for measure in measures:
         live.attach(measure)
     for relation in live.view().hin.schema.relations * 60:

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import neupath as npth
-from neupath.measures import MEASURES
+from neupath.measures import MEASURES, DWPCNoRepeats
 from tests.conditioned import Case
 from tests.walks import Walker, by_walks, every_score
 
@@ -36,7 +35,7 @@ def test_equals_the_walks_on_any_path(seed: int) -> None:
     for name in ANY_PATH:
         own, walked = every_score(name, case.hin, path), by_walks(name, case.hin, path)
         np.testing.assert_allclose(own, walked, rtol=1e-9, atol=1e-12, err_msg=f"{name} {path}")
-    walker, scorer = Walker(case.hin, path), npth.DWPCNoRepeats(path, 0.4).fit(case.hin)
+    walker, scorer = Walker(case.hin, path), DWPCNoRepeats(path, 0.4).fit(case.hin)
     rows, columns = case.hin.num_nodes(path.source), case.hin.num_nodes(path.target)
     walked = [[walker.dwpc(x, y, 0.4, repeats=False) for y in range(columns)] for x in range(rows)]
     np.testing.assert_allclose(scorer.score_rows(np.arange(rows)), walked, rtol=1e-9, atol=1e-12)

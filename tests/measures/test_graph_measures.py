@@ -10,9 +10,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
 from neupath.errors import GraphError, QueryError
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.measures import (
     GRAPH_MEASURES,
     MEASURES,

@@ -12,7 +12,22 @@ import neupath as npth
 from neupath import HIN, MetaPath
 from neupath.errors import MetaPathError, QueryError, SourceError
 from neupath.evidence.explanation import explain_model
-from neupath.measures import MEASURES, measure_named
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation, enumerate_metapaths
+from neupath.graph.nodes import Nodes
+from neupath.io import from_triples, to_pyg
+from neupath.measures import (
+    DWPC,
+    MEASURES,
+    PCRW,
+    AvgSim,
+    DWPCNoRepeats,
+    HeteSim,
+    Overlap,
+    PathCount,
+    RelSim,
+    measure_named,
+)
 from tests.graphs import hins_with_path
 from tests.walks import Walker, by_walks, every_score
 
@@ -69,7 +84,7 @@ def test_path_counts_equal_torch_geometric(case: tuple[HIN, MetaPath]) -> None:
     hin, path = case
     assume(len(path) > 1 and all(len(step.links) == 1 for step in path.steps))
     assume(all(hin.num_nodes(node_type) for node_type in path.node_types))
-    data = npth.to_pyg(hin)
+    data = to_pyg(hin)
     for kind in data.edge_types:  # both directions, as AddMetaPaths walks forward only
         store = data[kind]
         weight = store.get("edge_weight", torch.ones(store.edge_index.shape[1], dtype=torch.float64)).double()
@@ -116,8 +131,8 @@ def test_refuses_an_asymmetric_path(toy: HIN, name: str) -> None:
 
 def test_refuses_a_symmetric_path_of_odd_length() -> None:
     hin = HIN.build(
-        [npth.Nodes("gene", npth.load("toy").nodes["author"].ids)],
-        [npth.Edges(npth.Relation("gene", "binds", "gene", directed=False), np.array([0]), np.array([1]))],
+        [Nodes("gene", npth.load("toy").nodes["author"].ids)],
+        [Edges(Relation("gene", "binds", "gene", directed=False), np.array([0]), np.array([1]))],
     )
     with pytest.raises(MetaPathError, match="'gene-gene' has an odd number of steps; use 'gene-gene-gene'"):
         npth.PathSim("gene-gene").fit(hin)
@@ -127,12 +142,12 @@ def test_unknown_measure_and_bad_damping() -> None:
     with pytest.raises(QueryError, match="no measure 'pathsin' .*; did you mean 'pathsim'"):
         measure_named("pathsin", "APA")
     with pytest.raises(QueryError, match="damping is 2"):
-        npth.DWPC("APA", damping=2)
+        DWPC("APA", damping=2)
 
 
 def test_damping_zero_counts_paths(toy: HIN) -> None:
-    damped = npth.DWPC("APVPA", damping=0.0).fit(toy).scores("Mike")
-    np.testing.assert_array_equal(damped, npth.PathCount("APVPA").fit(toy).scores("Mike"))
+    damped = DWPC("APVPA", damping=0.0).fit(toy).scores("Mike")
+    np.testing.assert_array_equal(damped, PathCount("APVPA").fit(toy).scores("Mike"))
 
 
 @settings(max_examples=60)
@@ -140,7 +155,7 @@ def test_damping_zero_counts_paths(toy: HIN) -> None:
 @pytest.mark.slow
 def test_dwpc_without_repeats_equals_the_paths(case: tuple[HIN, MetaPath], damping: float) -> None:
     hin, path = case
-    walker, scorer = Walker(hin, path), npth.DWPCNoRepeats(path, damping).fit(hin)
+    walker, scorer = Walker(hin, path), DWPCNoRepeats(path, damping).fit(hin)
     shape = (hin.num_nodes(path.source), hin.num_nodes(path.target))
     expected = [[walker.dwpc(x, y, damping, repeats=False) for y in range(shape[1])] for x in range(shape[0])]
     scores = scorer.score_rows(np.arange(shape[0]))
@@ -150,7 +165,7 @@ def test_dwpc_without_repeats_equals_the_paths(case: tuple[HIN, MetaPath], dampi
 
 
 def test_dwpc_without_repeats_is_saved_and_refuses_what_needs_products(tmp_path, toy: HIN) -> None:
-    scorer = npth.DWPCNoRepeats("APVPA").fit(toy)
+    scorer = DWPCNoRepeats("APVPA").fit(toy)
     again = npth.load_scorer(scorer.save(tmp_path / "m"), toy)
     assert again.top_k("Mike", 3) == scorer.top_k("Mike", 3)
     assert scorer.score("Mike", "Mike") == 0
@@ -162,7 +177,7 @@ def test_dwpc_without_repeats_is_saved_and_refuses_what_needs_products(tmp_path,
 
 def test_dwpc_without_repeats_refuses_queries_with_too_many_walks(toy: HIN, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("neupath.measures.dwpc._MOST_WALKS", 1000)
-    scorer = npth.DWPCNoRepeats("APVPA").fit(toy)
+    scorer = DWPCNoRepeats("APVPA").fit(toy)
     assert len(scorer.top_k("Mike")) == 3
     message = "'Jim' has 3,240 walks along author-paper-venue-paper-author, and dwpc-no-repeats follows them one by one"
     with pytest.raises(QueryError, match=message):
@@ -189,11 +204,11 @@ def test_a_saved_measure_of_another_kind_is_refused(tmp_path, toy: HIN) -> None:
 
 
 @pytest.mark.parametrize("path", ["a-b-a", "a-b"])
-@pytest.mark.parametrize("measure", [npth.PCRW, npth.HeteSim])
+@pytest.mark.parametrize("measure", [PCRW, HeteSim])
 def test_weights_whose_sum_is_no_float_are_refused(measure, path: str) -> None:
-    nodes = [npth.Nodes("a", pa.array(["x", "y"])), npth.Nodes("b", pa.array([0, 1]))]
+    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array([0, 1]))]
     weights = np.array([1.7e308, 1.7e308, 1.0])
-    edges = npth.Edges(npth.Relation("a", "r", "b"), np.array([0, 0, 1]), np.array([0, 1, 1]), weights)
+    edges = Edges(Relation("a", "r", "b"), np.array([0, 0, 1]), np.array([0, 1, 1]), weights)
     with pytest.raises(npth.NeuPathError, match="the weights of a node add up to more than a float can hold"):
         measure(path).fit(npth.HIN.build(nodes, [edges]))
 
@@ -202,7 +217,7 @@ def test_weights_whose_sum_is_no_float_are_refused(measure, path: str) -> None:
 def test_without_counts_they_are_the_measures_of_sets() -> None:
     sets = {"a": {1, 2, 3, 4}, "b": {3, 4, 5}, "c": {4}, "d": {6}}
     triples = [(node, "has", m) for node, own in sets.items() for m in map(str, own)]
-    hin = npth.from_triples(triples, dict.fromkeys(sets, "node") | dict.fromkeys(map(str, range(1, 7)), "middle"))
+    hin = from_triples(triples, dict.fromkeys(sets, "node") | dict.fromkeys(map(str, range(1, 7)), "middle"))
     for name, formula in {
         "jaccard": lambda x, y: len(x & y) / len(x | y),
         "overlap": lambda x, y: len(x & y) / min(len(x), len(y)),
@@ -217,7 +232,7 @@ def test_without_counts_they_are_the_measures_of_sets() -> None:
 
 
 def test_the_overlap_of_counts_may_exceed_1(toy: HIN) -> None:
-    assert npth.Overlap("APVPA").fit(toy).score("Mike", "Jim") == 24.0
+    assert Overlap("APVPA").fit(toy).score("Mike", "Jim") == 24.0
 
 
 @settings(max_examples=30)
@@ -260,7 +275,7 @@ def test_bad_settings_are_refused(name: str, message: str) -> None:
 def test_avgsim_is_the_mean_of_the_walks_there_and_back(case: tuple[HIN, MetaPath]) -> None:
     hin, path = case
     there, back = Walker(hin, path), Walker(hin, path.reversed())
-    scores = npth.AvgSim(path).fit(hin).score_rows(np.arange(hin.num_nodes(path.source)))
+    scores = AvgSim(path).fit(hin).score_rows(np.arange(hin.num_nodes(path.source)))
     for x, row in enumerate(scores):
         expected = [(there.pcrw(x, y) + back.pcrw(y, x)) / 2 for y in range(len(row))]
         assert row.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
@@ -270,9 +285,9 @@ def test_avgsim_is_the_mean_of_the_walks_there_and_back(case: tuple[HIN, MetaPat
 @given(case=hins_with_path(symmetric=True), weights=st.tuples(*[st.sampled_from([0.0, 0.3, 1.0, 2.0])] * 2))
 def test_relsim_counts_the_walks_of_all_metapaths(case: tuple[HIN, MetaPath], weights: tuple[float, float]) -> None:
     hin, path = case
-    others = [p for p in npth.enumerate_metapaths(hin.schema, path.source, 2) if p != path]
+    others = [p for p in enumerate_metapaths(hin.schema, path.source, 2) if p != path]
     assume(others)
-    relsim = npth.RelSim([path, others[0]], weights).fit(hin)
+    relsim = RelSim([path, others[0]], weights).fit(hin)
     walkers = [Walker(hin, path), Walker(hin, others[0])]
     for x in range(hin.num_nodes(path.source)):
         for y in range(hin.num_nodes(path.source)):
@@ -289,4 +304,4 @@ def test_relsim_counts_the_walks_of_all_metapaths(case: tuple[HIN, MetaPath], we
 
 def test_relsim_refuses_weights_below_0() -> None:
     with pytest.raises(QueryError, match="the weight of APA is -1; relsim takes weights of 0 and more"):
-        npth.RelSim(["APVPA", "APA"], [2, -1])
+        RelSim(["APVPA", "APA"], [2, -1])

@@ -11,7 +11,10 @@ pytest.importorskip("torch")
 import torch
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError, Nodes, PathSim, Relation
+from neupath import HIN, NeuPathError, PathSim
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.learn.models.flat_graph import GraphTensors, RowIndex, edge_kinds
 from neupath.learn.registry import make_model
 from neupath_paper.metapath_gnns import HANLayer

@@ -11,7 +11,10 @@ pytest.importorskip("torch")
 
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath import HIN, NeuPathError
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath_paper.walk_embeddings import MetaPath2Vec, Node2Vec, walk_node2vec, walk_steps
 
 DENSE = np.array([[0, 1, 3, 0, 0], [1, 0, 1, 0, 0], [3, 1, 0, 2, 0], [0, 0, 2, 0, 0], [0, 0, 0, 0, 0]], dtype=float)

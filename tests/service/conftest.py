@@ -13,7 +13,10 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.live import LiveStore
 from neupath.service.app import Service, make_app, make_service
 from neupath.service.graph_registry import GraphHandle, StoreHandle

@@ -14,8 +14,11 @@ import pyarrow.parquet
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath.cli import main
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.measures import GRAPH_MEASURES, MEASURES
 from neupath.service import app, handlers, schemas
 from neupath.service.graph_registry import GraphHandle, GraphRegistry

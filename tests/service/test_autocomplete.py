@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from neupath import Nodes
 from neupath.graph.name_search import search_names
+from neupath.graph.nodes import Nodes
 from neupath.service.autocomplete import NameIndex
 
 TITLES = ["The Dark Knight", "Dark City", "Avatar", "Knight and Day", "avatar", None, "Straße", "İstanbul", ""]

@@ -16,10 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath.client import read_events
 from neupath.errors import QueryError, SourceError, WriteError
 from neupath.evidence.significance import hits_with
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.service import job_process, jobs
 from neupath.service.job_process import JobSpec, do_job, run_job
 from neupath.service.jobs import Job, read_jobs

@@ -15,7 +15,10 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.service.app import Service, make_service
 from neupath.service.graph_registry import GraphHandle
 from neupath.service.mcp_server import PATH, describe_node, make_mcp, make_mcp_app

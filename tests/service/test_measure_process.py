@@ -11,9 +11,13 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath._runtime import resources
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
+from neupath.measures import PPR, CommuteTime, SimRank
 from neupath.service import measure_process
 from neupath.service.graph_registry import GraphHandle, GraphRegistry
 from neupath.service.limits import Limits
@@ -35,15 +39,15 @@ def _is_running(process: int) -> bool:
 
 def test_small_graphs_and_light_measures_need_no_process() -> None:
     toy, rng = npth.load("toy"), np.random.default_rng(0)
-    assert not measure_process.needs_process(npth.CommuteTime("author"), toy)
-    assert not measure_process.needs_process(npth.SimRank("author"), toy)
+    assert not measure_process.needs_process(CommuteTime("author"), toy)
+    assert not measure_process.needs_process(SimRank("author"), toy)
     dense = HIN.build(
         [Nodes("a", pa.array(np.arange(10_000)))],
         [Edges(Relation("a", "r", "a"), *rng.integers(0, 10_000, (2, 300_000)), np.ones(300_000))],
     )
-    assert measure_process.needs_process(npth.CommuteTime("a"), dense)
-    assert measure_process.needs_process(npth.SimRank("a"), dense)
-    assert not measure_process.needs_process(npth.PPR("a"), dense)
+    assert measure_process.needs_process(CommuteTime("a"), dense)
+    assert measure_process.needs_process(SimRank("a"), dense)
+    assert not measure_process.needs_process(PPR("a"), dense)
 
 
 @pytest.mark.parametrize("measure", ["commutetime", "simrank"])
@@ -76,7 +80,7 @@ def test_the_process_of_cancelled_work_is_killed(monkeypatch: pytest.MonkeyPatch
     cancellation, outcome, begun = Cancellation(), [], []
     start = measure_process.start_child
     monkeypatch.setattr(measure_process, "start_child", lambda *a: begun.append(start(*a)) or begun[0])
-    scorer = ProcessScorer(npth.CommuteTime("class"), 1 << 30)
+    scorer = ProcessScorer(CommuteTime("class"), 1 << 30)
 
     def fit() -> None:
         with cancelled_by(cancellation):
@@ -113,7 +117,7 @@ def test_a_process_that_ended_by_itself_is_started_again(monkeypatch: pytest.Mon
 
 @pytest.mark.slow
 def test_a_process_that_waits_for_questions_reserves_no_memory() -> None:
-    scorer = ProcessScorer(npth.CommuteTime("author"), 1 << 30).fit(npth.load("toy"))
+    scorer = ProcessScorer(CommuteTime("author"), 1 << 30).fit(npth.load("toy"))
     assert scorer.top_k("Mike")
     assert all(reservation.outstanding < 1 << 28 for reservation in resources._reservations)
 

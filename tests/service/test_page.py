@@ -16,8 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath.cli import main
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from tests.service.browser import MIKE, PARSER, Browser, Explorer, Route, expect, explore, needs_chromium
 from tests.service.conftest import Running, Start, start_service
 

@@ -12,7 +12,10 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.learn.auto import train_auto
 from neupath.learn.labels import Pairs
 from tests.graphs import shop_graph

@@ -11,8 +11,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath.errors import GraphError
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.io import import_store, write_folder
 from neupath.store import Edge, Node, Store, Update, open_store
 

@@ -18,9 +18,11 @@ import pyarrow.ipc
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath.errors import NeuPathError, SourceError
-from neupath.graph.hin import digest
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.store import Edge, Store, Update, check, database, open_store, read_update, write_store
 from neupath.store.database import connect, run
 

@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neupath import HIN, Edges, Nodes, Relation, load
+from neupath import HIN, load
 from neupath.errors import GraphError, SourceError
-from neupath.graph.hin import digest
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.live import LiveStore
 from neupath.store import Edge, Node, Update, check, open_store, read_update, write_store
 from neupath.store.database import connect, run

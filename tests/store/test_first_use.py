@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, PathSim, Relation
+from neupath import HIN, PathSim
 from neupath.errors import SourceError
 from neupath.evidence.explanation import explain
-from neupath.graph.hin import digest
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.graph.summary import summarise
 from neupath.live import LiveGraph, LiveStore
 from neupath.store import Edge, Store, Update, check, open_store, snapshots, write_store

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neupath import PathSim, Relation, Schema
+from neupath import PathSim
 from neupath.graph.hin import index_type
+from neupath.graph.metapath import Relation, Schema
 from neupath.store import StoreLayout, node_table, snapshots
 from neupath.store.database import VersionFacts
 from neupath.store.versions import to_hin

@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given, settings
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath.errors import GraphError, MissingExtraError, SourceError, WriteError
-from neupath.graph.hin import digest
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.store import Edge, Node, Store, Update, check, open_store, read_update, snapshots, write_store
 from neupath.store import store as store_module
 from neupath.store.database import connect, duckdb, run

@@ -13,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
 from neupath.errors import GraphError, SourceError, WriteError
-from neupath.graph.hin import digest
+from neupath.graph.hin import Edges, digest
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.live import LiveStore
 from neupath.store import Change, Edge, Node, Store, Update, check, database, open_store, write_store
 from neupath.store import store as store_module

@@ -109,7 +109,8 @@ def compare(scorers: Sequence[Scorer], query: NodeRef | Mapping[Any, float], k: 
     k
         The number of hits of each ranking.
 
-    >>> from neupath import PathCount, PathSim, load
+    >>> from neupath import PathSim, load
+    >>> from neupath.measures import PathCount
     >>> hin = load("toy")
     >>> both = compare([PathSim("APVPA").fit(hin), PathCount("APVPA").fit(hin)], "Mike", k=2)
     >>> [(node.node.id, node.ranks, node.moves) for node in both.nodes]

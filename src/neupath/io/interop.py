@@ -395,7 +395,8 @@ def from_networkx(
     duplicates
         What parallel edges mean, as in `load`.
 
-    >>> from neupath import load, to_networkx
+    >>> from neupath import load
+    >>> from neupath.io import to_networkx
     >>> from_networkx(to_networkx(load("toy"))).schema.node_types
     ('author', 'paper', 'venue')
 

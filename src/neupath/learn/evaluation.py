@@ -190,7 +190,8 @@ def evaluate(scorer: Scorer, teacher: Scorer, queries: Sequence[Id], protocol: P
     protocol
         How the scorer was trained: "strict" or "paper". It only names the result; all metrics are always computed.
 
-    >>> from neupath import JoinSim, PathSim, load
+    >>> from neupath import PathSim, load
+    >>> from neupath.measures import JoinSim
     >>> hin = load("toy")
     >>> result = evaluate(JoinSim("APVPA").fit(hin), PathSim("APVPA").fit(hin), ["Mike", "Jim"])
     >>> round(result.rmse_all, 4), round(result.ndcg, 4)
@@ -251,7 +252,8 @@ def ndcg_by_query(
         The labels that the scorer learned from. A symmetric measure gives (x, y) and (y, x) one score, so a target y of
         a query x is left out if (y, x) was among them.
 
-    >>> from neupath import JoinSim, PathSim, load
+    >>> from neupath import PathSim, load
+    >>> from neupath.measures import JoinSim
     >>> hin = load("toy")
     >>> ndcg_by_query(PathSim("APVPA").fit(hin), PathSim("APVPA").fit(hin), ["Mike"])
     [1.0]

@@ -77,7 +77,8 @@ class GraphMeasure(Scorer):
     def expected_seconds(self, hin: HIN) -> float:
         """Return about how many seconds of one core `fit` to a graph takes: 0 where a cache has what it prepares.
 
-        >>> from neupath import SimRank, load
+        >>> from neupath import load
+        >>> from neupath.measures import SimRank
         >>> SimRank("author").expected_seconds(load("toy")) < 1
         True
         """

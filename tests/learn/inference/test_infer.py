@@ -5,11 +5,15 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath import HIN, NeuPathError
 from neupath.engine.scorer import Scorer
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation, enumerate_metapaths
+from neupath.graph.nodes import Nodes
+from neupath.learn.evaluation import evaluate_pairs
 from neupath.learn.inference import infer
 from neupath.learn.labels import Pairs, draw_pairs
-from neupath.measures import Combination, Part, measure_named
+from neupath.measures import PCRW, Combination, JoinSim, Part, PathCount, measure_named
 from tests.graphs import shop_graph
 
 
@@ -66,7 +70,7 @@ def test_path_and_measure_are_found(hin: HIN, path: str, measure: str) -> None:
 
 @pytest.mark.slow
 def test_counts_above_1_are_labels_too(hin: HIN) -> None:
-    teacher = npth.PathCount(TAGS).fit(hin)
+    teacher = PathCount(TAGS).fit(hin)
     scores = teacher.score_rows(np.arange(5))[:, 50:60].ravel()
     pairs = Pairs("user", np.repeat(np.arange(5), 10), np.tile(np.arange(50, 60), 5), scores)
     assert scores.max() > 1
@@ -130,7 +134,7 @@ def test_what_labels_cannot_tell_apart_is_named_and_a_pair_suggested(hin: HIN) -
 
 @pytest.mark.slow
 def test_a_suggested_label_tells_alternatives_apart(hin: HIN) -> None:
-    teacher = npth.JoinSim(TAGS).fit(hin)
+    teacher = JoinSim(TAGS).fit(hin)
     pairs = draw_pairs(teacher, users(1), per_query=2, seed=3)
     found = infer(hin, pairs, measures=["pathsim", "joinsim"])
     rounds = 0
@@ -184,7 +188,7 @@ def test_yes_no_labels_and_examples_alone(hin: HIN, negatives: bool) -> None:
 @pytest.mark.slow
 def test_one_way_paths(hin: HIN) -> None:
     path = "user -likes-> item <-buys- user"
-    teacher = npth.PCRW(path).fit(hin)
+    teacher = PCRW(path).fit(hin)
     pairs = labels(teacher)
     assert infer(hin, pairs).parts[0].metapath != path
     found = infer(hin, pairs, asymmetric=True, max_length=4)
@@ -291,7 +295,7 @@ def test_labels_across_types_are_explained_by_one_way_paths(hin: HIN, measure: s
     assert found.explain("u3", hit.id).score == pytest.approx(hit.score)
     again = npth.load_scorer(found.save(tmp_path), hin)
     assert (again.source_type, again.target_type) == ("user", "tag")
-    assert npth.evaluate_pairs(again, rows).rmse == pytest.approx(0.0, abs=1e-9)
+    assert evaluate_pairs(again, rows).rmse == pytest.approx(0.0, abs=1e-9)
 
 
 def test_similar_pairs_across_types_are_ranked(hin: HIN) -> None:
@@ -353,7 +357,7 @@ def test_extreme_weights_are_no_traceback() -> None:
 def test_one_way_candidates_are_counted_and_budgeted(hin: HIN) -> None:
     pairs = labels(npth.PathSim(BUYS).fit(hin), noise=0.05)
     whole = infer(hin, pairs, asymmetric=True, max_length=3).searched
-    one_way = [p for p in npth.enumerate_metapaths(hin.schema, "user", 3, symmetric=False) if p.target == "user"]
+    one_way = [p for p in enumerate_metapaths(hin.schema, "user", 3, symmetric=False) if p.target == "user"]
     assert whole.total > len(one_way), "steps over several relations count, too"
     assert whole.tried == whole.total
     cut = infer(hin, pairs, asymmetric=True, max_length=6, budget=300_000).searched

@@ -3,7 +3,10 @@
 import numpy as np
 import pyarrow as pa
 
-from neupath import HIN, Edges, Nodes, Relation
+from neupath import HIN
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.learn.models.flat_graph import edge_kinds
 
 

@@ -12,12 +12,16 @@ pytest.importorskip("torch")
 import torch
 
 import neupath as npth
-from neupath import HIN, Edges, NeuPathError, Nodes, Relation
+from neupath import HIN, NeuPathError
 from neupath.errors import NotEnoughMemoryError
+from neupath.graph.hin import Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.models import RGCN, NBFNet, NeuPath
 from neupath.learn.models.model import names_full_gpu, split_labels
 from neupath.learn.registry import learning_from, make_model
+from neupath.measures import PCRW, PathCount
 from tests.learn.models.small_graphs import library, users
 
 OTHERS = tuple(name for name in learning_from("labels") if name not in ("neupath", "countpath", "pathboost"))
@@ -121,9 +125,9 @@ def test_teachers_that_cannot_teach(name: str, hin: HIN) -> None:
     with pytest.raises(
         NeuPathError, match="user-item ranks item nodes for a user; a model learns from pairs of one type"
     ):
-        small(name).fit(hin, teacher=npth.PCRW("user-item").fit(hin), queries=users(5))
+        small(name).fit(hin, teacher=PCRW("user-item").fit(hin), queries=users(5))
     with pytest.raises(NeuPathError, match="pathcount gives scores up to .*; a model learns scores between 0 and 1"):
-        small(name).fit(hin, teacher=npth.PathCount("user-item-tag-item-user").fit(hin), queries=users(20))
+        small(name).fit(hin, teacher=PathCount("user-item-tag-item-user").fit(hin), queries=users(20))
     with pytest.raises(NeuPathError, match="there are no queries to draw labels for"):
         small(name).fit(hin, teacher=npth.PathSim("user-item-user").fit(hin), queries=[])
 

@@ -17,6 +17,8 @@ import torch
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.evidence.explanation import AttentionExplanation, explain_model
+from neupath.graph.hin import Edges
+from neupath.graph.nodes import Nodes
 from neupath.learn.evaluation import evaluate
 from neupath.learn.labels import Pairs
 from neupath.learn.models import NeuPath
@@ -168,12 +170,12 @@ def around(hin: HIN, actors: list[int]) -> HIN:
     """The graph of the movies of some actors."""
     relation = hin.metapath("AM").steps[0].links[0].relation
     rows = np.flatnonzero(np.asarray(hin.matrices[relation][:, actors].sum(axis=1)).ravel())[:150]
-    nodes = [npth.Nodes(node_type, hin.nodes[node_type].ids) for node_type in ("movie", "actor", "director")]
+    nodes = [Nodes(node_type, hin.nodes[node_type].ids) for node_type in ("movie", "actor", "director")]
     edges = []
     for name in ("movie_actor", "movie_director"):
         kept = next(r for r in hin.schema.relations if r.name == name)
         entries = hin.matrices[kept][rows].tocoo()
-        edges.append(npth.Edges(kept, rows[entries.row], entries.col.astype(np.int64)))
+        edges.append(Edges(kept, rows[entries.row], entries.col.astype(np.int64)))
     return shrink(nodes, edges)
 
 
@@ -184,9 +186,9 @@ def shrink(nodes: list, edges: list) -> HIN:
         ends = [e.sources for e in edges if e.relation.source == node.node_type]
         ends += [e.targets for e in edges if e.relation.target == node.node_type]
         kept[node.node_type] = np.unique(np.concatenate(ends))
-    small = [npth.Nodes(n.node_type, n.ids.take(kept[n.node_type])) for n in nodes]
+    small = [Nodes(n.node_type, n.ids.take(kept[n.node_type])) for n in nodes]
     moved = [
-        npth.Edges(
+        Edges(
             e.relation,
             np.searchsorted(kept[e.relation.source], e.sources),
             np.searchsorted(kept[e.relation.target], e.targets),

@@ -8,7 +8,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from neupath import HIN, NeuPathError, Nodes
+from neupath import HIN, NeuPathError
+from neupath.graph.nodes import Nodes
 from neupath.learn.attributes import node_features
 from neupath.learn.models.flat_graph import GraphTensors
 from neupath.learn.registry import make_model

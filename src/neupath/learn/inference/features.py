@@ -49,7 +49,8 @@ def inferred_measures() -> list[str]:
 def shared_product(scorer: PathMeasure, metapath: MetaPath) -> int | None:
     """Return which of `_PRODUCTS` a measure is along a meta-path; None if it scales the steps in another way.
 
-    >>> from neupath import PCRW, load
+    >>> from neupath import load
+    >>> from neupath.measures import PCRW
     >>> shared_product(PCRW("APA"), load("toy").metapath("APA"))
     2
     """
