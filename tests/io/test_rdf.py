@@ -207,6 +207,17 @@ def test_lists_are_relations_to_their_members(tmp_path: Path) -> None:
     assert shape(npth.load(_put(tmp_path, "c.ttl", loop))) == {}
 
 
+def test_lists_and_merged_nodes_may_stand_among_many_values(tmp_path: Path) -> None:
+    text = (
+        PREFIXES
+        + "ex:p ex:in ( ex:a ex:b ) . ex:p owl:sameAs ex:q . "
+        + "".join(f'ex:p ex:note "{n}" . ' for n in range(30))
+    )
+    path, config = _put(tmp_path, "a.ttl", text), _put(tmp_path, "graph.toml", '[rdf]\nsame_as = "merge"\n')
+    assert shape(npth.load(path)) == {"entity -in-> entity": 2, "entity -sameAs-> entity": 1}
+    assert shape(npth.load(path, config=config)) == {"entity -in-> entity": 2}
+
+
 def test_quoted_statements_are_left_out_and_relative_iris_do_not_name_the_folder(tmp_path: Path) -> None:
     text = PREFIXES + "ex:a ex:p ex:b {| ex:sure 0.9 |} . << ex:a ex:q ex:b >> ex:by ex:c . <Ann> <#p> <#Bob> ."
     hin = npth.load(_put(tmp_path, "a b.ttl", text))

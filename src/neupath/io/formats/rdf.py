@@ -65,7 +65,8 @@ def _merge_same(statements: Statements) -> tuple[Statements, list[str]]:
     to = np.arange(size, dtype=np.int32)
     to[involved] = chosen[groups[involved]]
     triples = triples.where(triples.predicates != statements.predicate(SAME_AS))
-    objects = np.where(triples.objects < 0, triples.objects, to[triples.objects])
+    objects = triples.objects.copy()
+    objects[objects >= 0] = to[objects[objects >= 0]]  # the others are values
     merged = replace(statements, triples=Triples(to[triples.subjects], triples.predicates, objects))
     gone = int(np.sum(to[involved] != involved))
     return merged, [f"owl:sameAs merged {len(involved):,} nodes into {len(involved) - gone:,}"]
@@ -84,13 +85,14 @@ def _expand_lists(statements: Statements) -> tuple[Statements, list[str]]:
     is_cell[np.fromiter(following, dtype=np.int64)] = True
     nil = pc.equal(statements.nodes, f"{RDF}nil").to_numpy(zero_copy_only=False)
     is_link = triples.objects >= 0
-    leads = triples.where(is_link & is_cell[triples.objects] & ~is_cell[triples.subjects])
+    objects = np.where(is_link, triples.objects, 0)  # values are no nodes: their numbers are negative
+    leads = triples.where(is_link & is_cell[objects] & ~is_cell[triples.subjects])
     added = [
         (subject, predicate, member)
         for subject, predicate, head in zip(leads.subjects.tolist(), leads.predicates, leads.objects, strict=True)
         for member in _list_members(int(head), following, members)
     ]
-    others = triples.where(~is_cell[triples.subjects] & ~(is_link & (is_cell | nil)[triples.objects]))
+    others = triples.where(~is_cell[triples.subjects] & ~(is_link & (is_cell | nil)[objects]))
     note = f"{_counted(len(leads.subjects), 'list is', 'lists are')} read as relations to all members"
     return replace(statements, triples=others.append(added)), [note]
 
