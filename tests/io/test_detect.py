@@ -571,6 +571,10 @@ def test_a_table_of_any_name_holds_the_nodes_of_its_first_id_if_names_are_called
     hin = npth.load(write(tmp_path / "g", data__csv=products, aisles__csv="aisle_id,aisle\n94,tea\n104,spices\n"))
     assert shape(hin) == {"product -product_aisle-> aisle": 3}
     assert hin.nodes["product"].name(0) == "Tea"
+    employees = "employee_id,name,manager_id,department_id\n1,Ann,,10\n2,Bob,1,10\n3,Cem,1,20\n"
+    files = {"data__csv": employees, "departments__csv": "department_id,name\n10,Search\n20,Graphs\n"}
+    hin = npth.load(write(tmp_path / "h", **files))
+    assert shape(hin) == {"employee -employee_department-> department": 3, "employee -manager-> employee": 2}
 
 
 SHOP = {

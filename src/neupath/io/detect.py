@@ -155,6 +155,8 @@ class Sorted:
         for table in tables:
             own = types.of_node_table(table) or types.of_described_nodes(table)
             relation = relation_of(table, types) if own is None else None
+            if own is None and relation is None:
+                own = types.of_described_nodes(table, is_relation=False)
             if own is not None:
                 self.nodes.append(_node_plan(table, NodesConfig(table.label, own[1]), own[0]))
             elif relation is not None:

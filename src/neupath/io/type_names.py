@@ -40,6 +40,8 @@ from neupath.io.words import (
     split_words,
 )
 
+_NAMES = ("name", "title")
+
 
 class TypeNames:
     """The node types that the tables of a source name, each in one spelling."""
@@ -136,14 +138,15 @@ class TypeNames:
             return known, column
         return (singulars(words[0])[:2][-1], column) if called_id and len(words) == 1 and is_word(words[0]) else None
 
-    def of_described_nodes(self, table: Table) -> tuple[str, str] | None:
+    def of_described_nodes(self, table: Table, is_relation: bool = True) -> tuple[str, str] | None:
         """Return the type of a table whose first column is a unique id, and which has names, whatever it is called.
 
-        Beside other ids, the names must be called after the first: product_id, product_name, aisle_id.
+        Beside other ids, the names must be called after the first: product_id, product_name, aisle_id. A column called
+        name does if the table cannot hold a relation (`is_relation`): employee_id, name, manager_id, department_id.
         """
         first, *others = table.columns
-        word, is_alone = entity(first), not any(map(is_id, others))
-        named = any(describes(column, first) or (is_alone and column.lower() in ("name", "title")) for column in others)
+        word, may_be_named = entity(first), not (is_relation and any(map(is_id, others)))
+        named = any(describes(column, first) or (may_be_named and column.lower() in _NAMES) for column in others)
         if word is None or not is_id(first) or not named or not is_unique(table, first):
             return None
         return self.named(word) or word, first
