@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from decimal import Decimal
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -387,6 +388,12 @@ def test_sqlite_values_of_any_type(sqlite: Make) -> None:
     assert hin.nodes["a"].attributes.to_pydict() == attributes
 
 
+def test_a_lone_foreign_key_without_a_key_is_refused_with_what_is_missing(sqlite: Make) -> None:
+    script = "create table posts (id integer primary key); create table tags (post integer references posts (id));"
+    with pytest.raises(SourceError, match="the table tags was left out: without a primary key it needs two foreign"):
+        npth.load(sqlite(script))
+
+
 # ---- Choosing tables -----------------------------------------------------------------------------
 @pytest.mark.slow
 def test_tables_chooses(make: Make, run: Run) -> None:
@@ -539,6 +546,33 @@ def test_decimal_columns_that_graph_toml_names_keep_all_digits(duckdb: Make, tmp
     toml.write_text('edges = [{name = "e", file = "e", source = "a", target = "b", columns = ["s", "t"]}]')
     hin = npth.load(duckdb(f"{script} insert into e values (9007199254740992, 1), (9007199254740993, 2)"), config=toml)
     assert edges(hin) == {"a -e-> b": [(9007199254740992, 1, 1), (9007199254740993, 2, 1)]}
+
+
+def test_decimal_fractions_become_the_nearest_floats(duckdb: Make) -> None:
+    hin = npth.load(
+        duckdb("""
+        create table users (id integer primary key, price decimal(10, 2), fine decimal(30, 20));
+        create table likes (user_id integer references users (id), friend_id integer references users (id),
+                            weight decimal(8, 2));
+        insert into users values (1, 847.67, 0.1), (2, 274.09, 2.3), (3, null, null);
+        insert into likes values (1, 2, 675.80);
+        """)
+    )
+    attributes = hin.nodes["user"].attributes
+    assert attributes.to_pydict() == {"price": [847.67, 274.09, None], "fine": [0.1, 2.3, None]}
+    assert hin.nodes["user"].where("price = 847.67").tolist() == [True, False, False]
+    assert edges(hin) == {"user -likes-> user": [(1, 2, 675.8)]}
+
+
+def test_arrow_decimals_become_the_nearest_floats() -> None:
+    amounts = pa.array([Decimal("847.67"), Decimal("274.09")])
+    likes = pa.table({"user": ["ann", "bob"], "movie": ["up", "up"], "weight": amounts, "paid": amounts})
+    users = pa.table({"id": ["ann", "bob"], "price": amounts})
+    hin = npth.load({("user", "movie"): likes, "user": users})
+    assert hin.matrices[hin.schema.relations[0]].toarray().tolist() == [[847.67], [274.09]]
+    assert hin.nodes["user"].where("price = 847.67").tolist() == [True, False]
+    (edge_table,) = hin.edge_tables.values()
+    assert edge_table.attributes["paid"].to_pylist() == [847.67, 274.09]
 
 
 # ---- PostgreSQL ----------------------------------------------------------------------------------

@@ -369,7 +369,11 @@ def plain_values(values: Column) -> Column:
     """Return categories as the values they stand for, and decimal fractions as floats."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    return values.cast(pa.float64()) if pa.types.is_decimal(values.type) else values
+    if not pa.types.is_decimal(values.type):
+        return values
+    from neupath.graph.edge_attributes import decimals_to_floats
+
+    return decimals_to_floats(values)
 
 
 def _missing(values: Column) -> Mask:

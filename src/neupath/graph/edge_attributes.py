@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 
@@ -24,6 +25,8 @@ KINDS: Mapping[str, pa.DataType] = {
     "time": TIME,
 }
 """What an attribute is called -> how its values are kept. Texts are kept once each, times are in UTC."""
+_EXACT_DIGITS = 15
+"""Integers of so many digits are exact as floats, and so are the powers of ten up to them."""
 _WORDS = {kind: word for word, kind in KINDS.items()}
 
 
@@ -90,9 +93,22 @@ def to_attribute(values: pa.Array | pa.ChunkedArray) -> pa.Array | None:
             return _encoded(column.cast(pa.string()))
         if kind == TIME:
             return column.cast(pa.timestamp("us", column.type.tz), safe=column.type.unit != "ns").cast(TIME)
-        return _without_nan(column.cast(kind))
+        return decimals_to_floats(column) if pa.types.is_decimal(column.type) else _without_nan(column.cast(kind))
     except pa.ArrowInvalid:
         return None
+
+
+def decimals_to_floats(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return decimals as the nearest floats; Arrow's own cast gives 847.6700000000001 for 847.67.
+
+    >>> decimals_to_floats(pa.array([Decimal("847.67"), None])).to_pylist()
+    [847.67, None]
+    """
+    if column.type.precision > _EXACT_DIGITS or not 0 <= column.type.scale <= _EXACT_DIGITS:
+        return column.cast(pa.string()).cast(pa.float64())
+    power = 10**column.type.scale
+    whole = pc.multiply(column, pa.scalar(Decimal(power))).cast(pa.int64())
+    return pc.divide(whole.cast(pa.float64()), float(power))
 
 
 def _without_nan(column: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from neupath.errors import GraphError, listed
+from neupath.graph.edge_attributes import decimals_to_floats
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Rows
 from neupath.graph.notations import EMPTY_WORDS, UNKNOWN_WORDS
@@ -176,6 +177,8 @@ def to_weights(column: pa.Array | None, place: Place) -> Floats | None:
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         texts = pc.utf8_trim_whitespace(column)
         numbers = pc.utf8_ltrim(pc.if_else(pc.match_substring_regex(texts, _WEIGHT), texts, None), "+")
+    elif pa.types.is_decimal(column.type):
+        numbers = decimals_to_floats(column)
     try:
         weights = pc.cast(numbers, pa.float64()).to_numpy(zero_copy_only=False)
     except pa.ArrowException as error:

@@ -27,6 +27,7 @@ import pyarrow.csv
 
 from neupath._runtime.progress import Progress
 from neupath.errors import MissingExtraError, SourceError, did_you_mean, hide_password, listed
+from neupath.graph.edge_attributes import decimals_to_floats
 from neupath.store.database import open_duckdb
 
 # ---- Which sources are databases -----------------------------------------------------------------
@@ -240,7 +241,7 @@ def _convert(column: pa.ChunkedArray, kind: pa.DataType | None, is_id: bool) -> 
 def _convert_decimals(column: pa.ChunkedArray, is_id: bool) -> pa.ChunkedArray:
     """Return decimals without places as integers, other ids as texts that are the same for equal ones, or floats."""
     if pa.types.is_decimal(column.type) and column.type.scale and not is_id:
-        return column.cast(pa.float64())
+        return decimals_to_floats(column)
     texts = column.cast(pa.string())
     if is_id:
         texts = pc.replace_substring_regex(texts, r"^(-?\d+(\.\d*[1-9])?)\.?0*$", r"\1")

@@ -208,12 +208,11 @@ class _Keys:
         self.tables = [_without_own_key(t) if self._roles[t.name] == "link" else t for t in read]
         """Those to read."""
         if not any(self._ends[table.name] for table in read) and not settings.edges:
-            missing = {fk.table for table in tables for fk in table.foreign_keys}
-            referring = [table.name for table in tables if table.foreign_keys]
-            raise SourceError(
-                f"no two tables that are read are joined: {listed(referring)} of {title} refer to "
-                f"{listed(sorted(missing))}; read these as well (‹tables›, ‹schema›)"
-            )
+            missing = {fk.table for table in tables for fk in table.foreign_keys} - {*self._all}
+            referring = [table.name for table in tables if {fk.table for fk in table.foreign_keys} & missing]
+            absent = f"{listed(referring)} of {title} refer to {listed(sorted(missing))}"
+            reason = f"{absent}; read these as well (‹tables›, ‹schema›)" if missing else listed(self._notes)
+            raise SourceError(f"no two tables that are read are joined: {reason}")
         self._keys: dict[str, tuple[str, ...]] = {}
         self._nodes: list[NodePlan] = []
         self._edges: list[EdgePlan] = []
