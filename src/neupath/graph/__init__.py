@@ -2,5 +2,5 @@
 
 `metapath` has the node types and relations of a graph (`Schema`, `Relation`) and the meta-paths over them (`MetaPath`);
 `nodes` the ids, names and attributes of one node type (`Nodes`); `hin` the graph itself (`HIN`), which never changes;
-`summary` what `neupath info` shows. May import _runtime and errors.
+`summary` what `neupath info` shows, `browsing` a node and its neighbours. May import _runtime and errors.
 """

@@ -3,8 +3,8 @@
 `PathMeasure` is the base of measures over a meta-path (`PathSim`, `JoinSim`, `HeteSim`, `PathCount`, `PCRW`, `DWPC`,
 `DWPCNoRepeats`, `Jaccard`, `Overlap`, `Tversky`), `GraphMeasure` that of measures over the whole graph (`PPR`, `RWR`,
 `SimRank`, `SCAN`, `CommuteTime`), and `Combination` is a weighted sum, as are `RelSim` and `AvgSim`. A new measure is a
-class that declares its formula, and an entry in `registry`. A measure says how it factorises (`half_legs`,
-`meets_at_nodes`); the live graph, the cluster and inference derive the rest.
+class that declares its formula, and an entry in `registry`. `completion` reads a meta-path typed so far. A measure says
+how it factorises (`half_legs`, `meets_at_nodes`); the live graph, the cluster and inference derive the rest.
 
 May import engine, graph, _runtime and errors.
 """

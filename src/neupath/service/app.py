@@ -24,6 +24,7 @@ from starlette.responses import (
 from neupath import __version__
 from neupath.errors import NeuPathError, WriteError
 from neupath.learn.registry import is_graph_measure
+from neupath.measures.completion import describe_measures
 from neupath.service import handlers, schemas
 from neupath.service.fast_path import SEARCH, search_light
 from neupath.service.graph_registry import GraphHandle, GraphRegistry, StoreHandle
@@ -193,7 +194,7 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
     @app.get("/api/measures", tags=["graphs"], responses=example_responses("measures"))
     async def list_measures() -> Response:
         """List the measures, and on which meta-paths each is defined."""
-        return json_response(handlers.describe_measures())
+        return json_response(describe_measures())
 
     @app.get("/api/models", tags=["graphs"], responses=example_responses("models"))
     async def list_models() -> Response:

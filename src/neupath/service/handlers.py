@@ -1,36 +1,34 @@
 """The handlers: what the routes of `app.py` call to search, explain, infer, update and suggest meta-paths."""
 
 import json
-import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 from starlette.responses import Response
 
-from neupath._runtime.progress import Progress, check_cancelled, no_progress
+from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import Hits, QuerySet
-from neupath.engine.products import multiplications
 from neupath.engine.scorer import Scorer, SearchOptions
-from neupath.errors import NeuPathError, NodeError, QueryError, listed
+from neupath.errors import QueryError, listed
 from neupath.evidence.explanation import explain, explain_combination, explain_model, explain_set
-from neupath.evidence.groups import node_at
+from neupath.evidence.promising import promising_metapaths
 from neupath.evidence.relate import BUDGET as RELATE_BUDGET
 from neupath.evidence.relate import relate
+from neupath.graph.browsing import describe_row, hubs, label_row, look_up, neighbours_of
 from neupath.graph.hin import HIN
-from neupath.graph.metapath import Link, MetaPath, Schema, Step, arrow, enumerate_metapaths
+from neupath.graph.metapath import arrow
 from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, join_types, read_pairs
 from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure, required_metapath
 from neupath.live import LiveScorer
-from neupath.measures import GRAPH_MEASURES, MEASURES, Combination, GraphMeasure, PathMeasure, PathSim
+from neupath.measures import MEASURES, Combination, GraphMeasure, PathMeasure
+from neupath.measures.completion import read_prefix, suggest_metapaths
 from neupath.service import schemas
 from neupath.service.graph_registry import FittedScorer, GraphHandle, GraphRegistry
 from neupath.service.limits import Limits
@@ -247,157 +245,41 @@ def describe_node(handle: GraphHandle, request: schemas.NodeRequestedById) -> di
     hin = handle.hin
     node_type = hin.schema.node_type(request.node_type)
     row = hin.row(node_type, request.id)
-    links = []
-    for link in hin.schema.links_from(node_type):
-        part = hin.matrix(link)[[row]]
-        if part.nnz:
-            heaviest = part.indices[np.argsort(-part.data, kind="stable")[: request.limit]]
-            neighbours = [node_at(hin, link.target, int(other)).to_dict() for other in heaviest]
-            links.append(
-                {
-                    "link": arrow((link,)), "relation": link.relation.name, "node_type": link.target,
-                    "degree": int(part.nnz), "neighbours": neighbours,
-                }
-            )  # fmt: skip
-    return _with_version(handle, _describe_row(hin, node_type, row) | {"links": links})
+    links = [
+        {
+            "link": arrow((near.link,)), "relation": near.link.relation.name, "node_type": near.link.target,
+            "degree": near.degree, "neighbours": [label_row(hin, near.link.target, other) for other in near.rows],
+        }
+        for near in neighbours_of(hin, node_type, row, request.limit)
+    ]  # fmt: skip
+    return _with_version(handle, describe_row(hin, node_type, row) | {"links": links})
 
 
 def look_up_nodes(handle: GraphHandle, request: schemas.NodesLookup) -> dict[str, object]:
-    """Find each of many nodes of a type by its id or its name; None for one that is not there or is ambiguous.
-
-    `ambiguous` lists the nodes of each name that several bear, those with more edges first.
-    """
-    hin, node_type = handle.hin, handle.hin.schema.node_type(request.node_type)
-    rows = [_row_or_none(hin, node_type, node_id) for node_id in request.ids]
-    nodes = [None if row is None else _describe_row(hin, node_type, row) for row in rows]
-    missing = dict.fromkeys(str(node_id) for node_id, row in zip(request.ids, rows, strict=True) if row is None)
-    ambiguous = {name: _homonyms(hin, node_type, name) for name in missing}
-    return {
-        "node_type": node_type, "nodes": nodes, "ambiguous": {name: same for name, same in ambiguous.items() if same}
-    }  # fmt: skip
-
-
-def _homonyms(hin: HIN, node_type: str, name: str) -> list[dict[str, object]]:
-    degrees = hin.degrees(node_type)
-    rows = sorted(hin.nodes[node_type].named(name), key=lambda row: (-degrees[row], row))
-    return [_describe_row(hin, node_type, row) | {"degree": int(degrees[row])} for row in rows]
-
-
-def _row_or_none(hin: HIN, node_type: str, node_id: Id) -> int | None:
-    try:
-        return int(hin.nodes[node_type].find_many([node_id], exact=True)[0])
-    except NodeError:
-        return None
-
-
-def _describe_row(hin: HIN, node_type: str, row: int) -> dict[str, object]:
-    attributes = hin.nodes[node_type].attributes
-    values = {name: json_value(attributes[name][row].as_py()) for name in attributes.column_names}
-    return node_at(hin, node_type, row).to_dict() | {"attributes": values}
-
-
-def json_value(value: object) -> object:
-    """Return a value as JSON can hold it."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+    """Find each of many nodes of a type by its id or its name."""
+    return look_up(handle.hin, handle.hin.schema.node_type(request.node_type), request.ids)
 
 
 def find_hubs(handle: GraphHandle, limit: int) -> dict[str, object]:
     """List the nodes of each type with the most edges, to start from."""
-    hubs = []
-    for node_type in handle.hin.nodes:
-        degrees = handle.hin.degrees(node_type)
-        best = np.argsort(-degrees, kind="stable")[:limit]
-        hubs += [
-            node_at(handle.hin, node_type, int(row)).to_dict() | {"degree": int(degrees[row])}
-            for row in best
-            if degrees[row]
-        ]
-    return {"nodes": hubs}
-
-
-_RANKED = 100  # hits by which a meta-path is judged
-_CANDIDATES = 40  # meta-paths that are judged at most
-_SIMILAR_WORK = 100_000_000  # multiplications that all their half-paths may take together
+    return {"nodes": hubs(handle.hin, limit)}
 
 
 def find_similar(registry: GraphRegistry, graph: str, request: schemas.SimilarRequest) -> dict[str, object]:
-    """Search along the promising meta-paths of a node; those come first whose hits tell most.
-
-    A meta-path tells much if it fills a list, and gives the nodes of the list different scores. Of two that tell
-    equally much, the shorter comes first.
-    """
+    """Search along the promising meta-paths of a node."""
     registry.limits.check_k(request.k)
     registry.limits.check_paths(request.limit)
     handle = registry.graph(graph)
     node_type = handle.hin.schema.node_type(request.node_type)
     row = handle.hin.row(node_type, request.query)
-    query_id = handle.hin.nodes[node_type].id(row)
-    judged, work, too_large = [], 0, 0
-    for metapath in islice(_promising(handle.hin.schema, node_type), _CANDIDATES):
-        check_cancelled()
-        cost = _half_path_work(handle.hin, metapath)
-        if work + cost > _SIMILAR_WORK:
-            too_large += 1
-            continue
-        work += cost
-        hits = handle.fit(PathSim(metapath)).scorer.top_k(query_id, _RANKED)  # must not push others from the cache
-        if hits.scores:
-            judged.append((_tells(hits.scores) / len(metapath) ** 0.5, metapath, hits))
-    judged.sort(key=lambda each: -each[0])
-    cards = [
-        {
-            "metapath": str(metapath), "node_types": list(metapath.node_types), "measure": hits.measure,
-            "targets": len(hits), "more": len(hits) == _RANKED, "ties": hits.scores.count(hits.scores[0]),
-            "hits": [vars(hit) for hit in islice(hits, request.k)],
-        }
-        for _, metapath, hits in judged[: request.limit]
-    ]  # fmt: skip
-    node = _describe_row(handle.hin, node_type, row)
+
+    def fit(measure: PathMeasure) -> Scorer:
+        return handle.fit(measure).scorer  # must not push others from the cache
+
+    paths, too_large = promising_metapaths(handle.hin, node_type, row, fit)
+    cards = [path.to_dict(request.k) for path in paths[: request.limit]]
+    node = describe_row(handle.hin, node_type, row)
     return _with_version(handle, {"query": node, "metapaths": cards, "too_large": too_large})
-
-
-def _tells(scores: Sequence[float]) -> float:
-    """Return how much hits tell, from 0 to 1: coverage times the mean share of different scores.
-
-    Coverage is how much of a list of ten they fill. The shares are those among the best ten and among all hits, so that
-    ties count most where they are seen first.
-
-    >>> _tells([0.9, 0.8, 0.7]) > _tells([1.0, 1.0, 1.0]), _tells([1.0] * 10 + [0.5]) < _tells([1.0] + [0.5] * 10)
-    (True, True)
-    """
-    listed = scores[:10]
-    coverage = len(listed) / 10
-    return coverage * (len(set(listed)) / len(listed) + len(set(scores)) / len(scores)) / 2
-
-
-def _promising(schema: Schema, source: str) -> Iterator[MetaPath]:
-    """List meta-paths out and back by one type, then by two; all relations between two types count together."""
-    for half in _walks(schema, source, 1):
-        yield MetaPath(schema, (*half, *(step.reversed() for step in reversed(half))))
-    for half in _walks(schema, source, 2):
-        if half[-1].target != source:
-            yield MetaPath(schema, (*half, *(step.reversed() for step in reversed(half))))
-
-
-def _walks(schema: Schema, source: str, length: int) -> Iterator[tuple[Step, ...]]:
-    for node_type in schema.neighbours(source):
-        links = schema.links(source, node_type)
-        for step in [Step(links)] if node_type != source else [Step((link,)) for link in links]:
-            if length == 1:
-                yield (step,)
-            else:
-                yield from ((step, *rest) for rest in _walks(schema, node_type, length - 1))
-
-
-def _half_path_work(hin: HIN, metapath: MetaPath) -> int:
-    """Count the multiplications that the matrix of a half-path of at most two steps takes."""
-    steps = metapath.half().steps
-    if len(steps) == 1:
-        return 0
-    pairs = ((a, b) for a in steps[0].links for b in steps[1].links)
-    return sum(multiplications(hin.matrix(a), hin.matrix(b)) for a, b in pairs)
 
 
 # ---- Infer ---------------------------------------------------------------------------------------
@@ -454,136 +336,3 @@ def complete_metapath(hin: HIN, request: schemas.MetapathsRequest) -> dict[str, 
             hin.schema, request.source_type, request.target_type, request.max_length, request.limit
         )
     return {"prefix": prefix, "suggestions": suggestions}
-
-
-def read_prefix(hin: HIN, text: str) -> dict[str, object]:
-    """Say whether a text is a meta-path, how it is read, and which steps can follow it.
-
-    >>> from neupath import load
-    >>> prefix = read_prefix(load("toy"), "author-pa")
-    >>> prefix["valid"], [step["metapath"] for step in prefix["next"]]
-    (False, ['author-paper'])
-    """
-    path, error = _parse(hin, text)
-    if path is not None:
-        types = [] if "-" in text else _starts(hin.schema, text.strip())  # PA may be initials, or begin "paper"
-        return _describe(text, path) | {"next": types + _next(hin.schema, path, path.target, "")}
-    head, word = _split_prefix(hin, text)
-    end = head.target if isinstance(head, MetaPath) else head
-    following = _starts(hin.schema, word) if end is None else _next(hin.schema, head, end, word)
-    return {
-        "text": text, "valid": False, "metapath": None, "node_types": [], "symmetric": False, "round_trip": False,
-        "measures": [], "error": error, "next": following,
-    }  # fmt: skip
-
-
-def suggest_metapaths(
-    schema: Schema, source: str, target: str | None, max_length: int, limit: int
-) -> list[dict[str, object]]:
-    """List meta-paths from a node type, out and back or to another type, the shortest first."""
-    start = schema.node_type(source)
-    end = start if target is None else schema.node_type(target)
-    symmetric = start == end
-    if not schema.neighbours(start) or (symmetric and max_length < 2):
-        return []
-    candidates = islice(enumerate_metapaths(schema, start, max_length, symmetric=symmetric), 100 * limit)
-    fitting = (path for path in candidates if path.target == end)
-    return [_describe(str(path), path) for path in islice(fitting, limit)]
-
-
-def describe_measures() -> list[dict[str, object]]:
-    """List the measures, and the meta-paths that each is defined on; those over the whole graph take none."""
-    metapaths: dict[type[Scorer], str] = dict.fromkeys(GRAPH_MEASURES.values(), "none")
-    for measure in MEASURES.values():
-        metapaths[measure] = "symmetric" if measure.symmetric_only else "any"
-    return [
-        {
-            "name": measure.name,
-            "about": (measure.__doc__ or "").strip().splitlines()[0],
-            "metapaths": metapaths[measure],
-        }
-        for measure in (*MEASURES.values(), *GRAPH_MEASURES.values())
-    ]
-
-
-def _parse(hin: HIN, text: str) -> tuple[MetaPath | None, str | None]:
-    try:
-        return hin.metapath(text), None
-    except NeuPathError as error:
-        return None, str(error)
-
-
-def _describe(text: str, path: MetaPath) -> dict[str, object]:
-    return {
-        "text": text,
-        "valid": True,
-        "metapath": str(path),
-        "node_types": list(path.node_types),
-        "symmetric": path.is_symmetric,
-        "round_trip": path.is_round_trip,
-        "measures": [name for name, measure in MEASURES.items() if _is_defined(measure, path)],
-        "error": None,
-    }
-
-
-def _is_defined(measure: type[PathMeasure], path: MetaPath) -> bool:
-    try:
-        measure(path).check(path)
-    except NeuPathError:
-        return False
-    return True
-
-
-def _split_prefix(hin: HIN, text: str) -> tuple[MetaPath | str | None, str]:
-    """Split an unfinished meta-path into its longest valid head, a meta-path or node type, and the word after it."""
-    types = {node_type.casefold(): node_type for node_type in hin.schema.node_types}
-    rest = text.strip()
-    word = ""
-    while rest:
-        path, _ = _parse(hin, rest)
-        if path is not None:
-            return path, word
-        if rest.casefold() in types:
-            return types[rest.casefold()], word
-        head, dash, last = rest.rpartition("-")
-        if not dash:
-            break
-        word = word or last.strip(" <>")
-        rest = head.rstrip(" -<>")
-    return None, text.strip()
-
-
-def _starts(schema: Schema, word: str) -> list[dict[str, object]]:
-    return [
-        {"node_type": node_type, "link": None, "metapath": node_type}
-        for node_type in schema.node_types
-        if node_type.casefold().startswith(word.casefold())
-    ]
-
-
-def _from_end(taken: Sequence[Step], links: Sequence[Link]) -> tuple[Link, ...]:
-    """Return links that go on from where some steps end, with the condition on the nodes there."""
-    return tuple(replace(link, source_filter=taken[-1].target_filter if taken else None) for link in links)
-
-
-def _next(schema: Schema, head: MetaPath | str | None, end: str, word: str) -> list[dict[str, object]]:
-    """List the steps that can follow: all relations to a node type together, and each alone where there are several."""
-    steps: list[tuple[Link, ...]] = []
-    for node_type in schema.neighbours(end):
-        links = schema.links(end, node_type)
-        if len(links) > 1 and end != node_type:
-            steps.append(links)
-        steps += [(link,) for link in links]
-    taken = head.steps if isinstance(head, MetaPath) else ()
-    return [
-        {
-            "node_type": links[0].target,
-            "link": arrow(links),
-            "metapath": str(MetaPath(schema, (*taken, Step(_from_end(taken, links))))),
-        }
-        for links in steps
-        if any(
-            name.casefold().startswith(word.casefold())
-            for name in (links[0].target, *(link.relation.name for link in links))
-        )
-    ]

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial, wraps
 from typing import Annotated, Any, ParamSpec
 
-import numpy as np
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
@@ -20,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from neupath import __version__
 from neupath.errors import NeuPathError, QueryError, listed
 from neupath.evidence.explanation import explain
+from neupath.graph.browsing import describe_row, neighbours_of
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, arrow
 from neupath.graph.nodes import Nodes
@@ -200,23 +200,18 @@ def describe_node(hin: HIN, node: str, node_type: str | None, limit: int) -> Con
     """
     chosen = hin.find_type([node], repr(node)) if node_type is None else hin.schema.node_type(node_type)
     nodes, row = hin.nodes[chosen], hin.row(chosen, node)
-    relations = []
-    for link in hin.schema.links_from(chosen):
-        matrix = hin.matrix(link)
-        span = slice(*matrix.indptr[row : row + 2])
-        rows, weights = matrix.indices[span], matrix.data[span]
-        if len(rows):
-            best = np.lexsort((rows, -weights))[:limit]
-            others = hin.nodes[link.target]
-            relations.append(
-                {
-                    "relation": f"{arrow((link,))} {link.target}",
-                    "count": len(rows),
-                    "nodes": [_node(others, int(rows[at])) | _weight(float(weights[at])) for at in best],
-                }
-            )
-    columns = nodes.attributes.column_names
-    facts = {name: handlers.json_value(nodes.attributes[name][row].as_py()) for name in columns}
+    relations = [
+        {
+            "relation": f"{arrow((near.link,))} {near.link.target}",
+            "count": near.degree,
+            "nodes": [
+                _node(hin.nodes[near.link.target], other) | _weight(weight)
+                for other, weight in zip(near.rows, near.weights, strict=True)
+            ],
+        }
+        for near in neighbours_of(hin, chosen, row, limit)
+    ]
+    facts: Any = describe_row(hin, chosen, row)["attributes"]
     return {
         "node_type": chosen,
         **_node(nodes, row),
