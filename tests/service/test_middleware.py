@@ -120,7 +120,7 @@ def test_internal_errors_are_answered_as_json(start: Start, monkeypatch: pytest.
     def fail(*_: object) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("neupath.service.handlers.describe_measures", fail)
+    monkeypatch.setattr("neupath.service.app.describe_measures", fail)
     response = running.get("/api/measures")
     assert response.status_code == 500
     assert response.json() == {"error": "something went wrong in the service; its log has the details"}

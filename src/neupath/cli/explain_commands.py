@@ -25,12 +25,11 @@ from neupath.cli.terminal import (
     stdout,
     titled,
 )
-from neupath.engine.hits import Hits
+from neupath.engine.hits import Hits, score_text
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.evidence.counterfactual_problem import Element
 from neupath.evidence.counterfactuals import BUDGET, WhatIf, what_if
-from neupath.evidence.groups import score_text
 from neupath.evidence.significance import PERMUTATIONS, Significance, significance
 from neupath.evidence.stability import Stability, check_stability, stability
 from neupath.learn.registry import required_metapath, suggested_type

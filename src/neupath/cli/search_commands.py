@@ -58,7 +58,7 @@ from neupath.cli.terminal import (
     stdout,
     titled,
 )
-from neupath.engine.hits import Hits, QuerySet
+from neupath.engine.hits import Hits, QuerySet, score_text
 from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import QueryError, listed
 from neupath.evidence.comparison import RankComparison
@@ -76,7 +76,7 @@ from neupath.evidence.explanation import (
     signed,
 )
 from neupath.evidence.explanation import explain as explain_pair
-from neupath.evidence.groups import PathGroup, PathInstance, percent, score_text
+from neupath.evidence.groups import PathGroup, PathInstance, percent
 from neupath.evidence.relate import BUDGET, Related
 from neupath.evidence.relate import relate as relate_pair
 from neupath.evidence.significance import PERMUTATIONS, hits_with
@@ -347,14 +347,8 @@ def search(
         ties = 0 if diverse is not None else scorer.count_ties(hits, k, **options)
         if output.as_json:
             print_json(content | ({} if diverse is not None else {"ties": ties}))
-        elif output.is_text and len(hits):
-            of_set = isinstance(hits.query, QuerySet)
-            label = text if of_set else _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query_id)
-            title = f"{scorer.target_type} nodes most similar to {label} by {method}"
-            stdout.print(render_hits(hits, title, evidence_columns(known)), crop=False)
-            note_evidence(known)
         elif output.is_text:
-            stdout.print(f"{text}: nothing found by {method}", highlight=False, markup=False)
+            _print_found(scorer, text, hits, method, known)
         shown = hits.scores.count(hits.scores[-1]) if len(hits) else 0
         if ties > shown and not output.as_json:
             tie = f"{ties:,} {scorer.target_type} nodes tie at {score_text(hits.scores[-1])}; {shown:,} of them"
@@ -363,6 +357,19 @@ def search(
             note(f"{text}: {hits.shortfall}")
     if error := getattr(scorer, "error_", 0.0):
         note(f"each score differs by at most {error:.2g} from its exact value")
+
+
+def _print_found(scorer: Scorer, text: str, hits: Hits, method: str, known: Mapping[str, Any]) -> None:
+    """Print the hits of one query as a table, with the evidence for them."""
+    if not len(hits):
+        stdout.print(f"{text}: nothing found by {method}", highlight=False, markup=False)
+        return
+    of_set = isinstance(hits.query, QuerySet)
+    label = text if of_set else _label_query(scorer.hin_.nodes[scorer.source_type], text, hits.query_id)
+    title = f"{scorer.target_type} nodes most similar to {label} by {method}"
+    stdout.print(render_hits(hits, title, evidence_columns(known) if known else None), crop=False)
+    if known:
+        note_evidence(known)
 
 
 def _describe_method(scorer: Scorer, model: Path | None) -> str:

@@ -1,6 +1,7 @@
 """Hits: the ranked targets of one query, with ids, names and scores."""
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from html import escape
@@ -40,6 +41,16 @@ class Hit:
     def full_label(self) -> str:
         """The name with the id, which tells nodes of one name apart; the id alone where it is the name."""
         return f"{self.name} ({self.id})" if self.name and self.name != str(self.id) else str(self.id)
+
+
+def score_text(score: float) -> str:
+    """Write a score with four decimals, or with two digits where these would all be 0.
+
+    >>> score_text(0.08264), score_text(0.0000014), score_text(-0.0)
+    ('0.0826', '1.4e-6', '0.0000')
+    """
+    is_small = 0 < abs(score) < 0.00005
+    return re.sub(r"e-0*", "e-", f"{score:.1e}") if is_small else f"{score + 0.0:.4f}"  # + 0.0: zero has no sign
 
 
 # ---- Several nodes as one query ------------------------------------------------------------------

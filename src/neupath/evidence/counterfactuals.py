@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.hits import check_k
+from neupath.engine.hits import check_k, score_text
 from neupath.engine.rank import rank_of
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
@@ -29,7 +29,7 @@ from neupath.evidence.counterfactual_problem import (
     Removals,
     check_new_node,
 )
-from neupath.evidence.groups import PathNode, node_at, score_text, shortened
+from neupath.evidence.groups import PathNode, node_at, shortened
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import NodeRef, id_of, in_lines

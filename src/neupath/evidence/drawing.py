@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from neupath._runtime.files import write_whole
+from neupath.engine.hits import score_text
 from neupath.errors import MissingExtraError, QueryError
 from neupath.evidence.comparison import RankComparison
 from neupath.evidence.explanation import Explanation, counted
-from neupath.evidence.groups import PathInstance, PathNode, percent, score_text, shortened
+from neupath.evidence.groups import PathInstance, PathNode, percent, shortened
 
 try:
     from matplotlib import rc_context

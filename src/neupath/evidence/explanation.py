@@ -10,7 +10,7 @@ import numpy as np
 
 from neupath.engine.cache import cached
 from neupath.engine.formula import NONE, Formula, Normalisation, formula_of, write_formula
-from neupath.engine.hits import QuerySet, check_k
+from neupath.engine.hits import QuerySet, check_k, score_text
 from neupath.engine.rank import best_first, rank_of, related
 from neupath.engine.scorer import LearnedScorer, Scorer
 from neupath.engine.topk import set_norm
@@ -31,7 +31,6 @@ from neupath.evidence.groups import (
     path_instance,
     percent,
     position_to_group_by,
-    score_text,
     shortened,
 )
 from neupath.evidence.relate import RelatedPath, over, relate

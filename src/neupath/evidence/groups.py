@@ -5,7 +5,6 @@ those from v to y. So one pass forward and one backward split a score over the n
 """
 
 import heapq
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -443,16 +442,6 @@ def joined(words: Sequence[str]) -> str:
     'a, b and c'
     """
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def score_text(score: float) -> str:
-    """Write a score with four decimals, or with two digits where these would all be 0.
-
-    >>> score_text(0.08264), score_text(0.0000014), score_text(-0.0)
-    ('0.0826', '1.4e-6', '0.0000')
-    """
-    is_small = 0 < abs(score) < 0.00005
-    return re.sub(r"e-0*", "e-", f"{score:.1e}") if is_small else f"{score + 0.0:.4f}"  # + 0.0: zero has no sign
 
 
 def percent(share: float) -> str:

@@ -5,6 +5,7 @@ from html import escape
 from pathlib import Path
 
 from neupath._runtime.files import write_text
+from neupath.engine.hits import score_text
 from neupath.errors import QueryError
 from neupath.evidence.explanation import (
     AttentionExplanation,
@@ -15,7 +16,7 @@ from neupath.evidence.explanation import (
     counted,
     signed,
 )
-from neupath.evidence.groups import PathGroup, PathInstance, percent, score_text
+from neupath.evidence.groups import PathGroup, PathInstance, percent
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """

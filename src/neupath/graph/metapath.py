@@ -315,9 +315,19 @@ class _PathReader:
 
     def __init__(self, schema: Schema, text: str) -> None:
         self.schema = schema
-        self.text, self.shown = text, excerpt(text, 0)
+        self.text = text
         self.position = 0
         self.step = 0
+
+    @property
+    def shown(self) -> str:
+        """The beginning of the text, for errors."""
+        return excerpt(self.text, 0)
+
+    @property
+    def where(self) -> str:
+        """The text and the step, for errors."""
+        return f"meta-path {self.shown!r}, step {self.step}"
 
     def read(self) -> list[Links]:
         current = self._read_type(after=None)
@@ -426,7 +436,7 @@ class _PathReader:
         if node_type is not None:
             self.position = len(self.text) - len(self._rest()) + len(node_type)
             return node_type
-        where = f"meta-path {self.shown!r}, step {self.step}" if after else f"meta-path {self.shown!r}, at its start"
+        where = self.where if after else f"meta-path {self.shown!r}, at its start"
         word = re.split(r"[-<\[{]", self._rest())[0].strip()
         if not word:
             raise MetaPathError(f"{where}: a node type is missing; {self._onward(after)}")
@@ -447,10 +457,7 @@ class _PathReader:
         elif self._take("->"):
             edge = _Edge((), False)
         elif not self._take("-"):
-            raise MetaPathError(
-                f"meta-path {self.shown!r}, step {self.step}: expected '-', '->' or '<-' before "
-                f"{excerpt(self._rest(), 0)!r}"
-            )
+            raise MetaPathError(f"{self.where}: expected '-', '->' or '<-' before {excerpt(self._rest(), 0)!r}")
         elif (named := self._read_names(source, "->"))[0]:
             edge = _Edge(named[0], False, named[1])
         else:
@@ -485,7 +492,7 @@ class _PathReader:
         if self._rest().startswith(("[", "{")):
             name, at = self.schema.links_from(source)[0].relation.name, len(self.text) - len(self._rest()) + 1
             raise MetaPathError(
-                f"meta-path {self.shown!r}, step {self.step}, at character {at}: a condition on edges stands behind "
+                f"{self.where}, at character {at}: a condition on edges stands behind "
                 f"the name of their relation, as in '-{name}[weight > 1]-'"
             )
 
@@ -497,15 +504,14 @@ class _PathReader:
         links = self.schema.links_from(source)
         ways = listed(f"'{arrow((link,))} {link.target}'" for link in links) or "none"
         raise MetaPathError(
-            f"meta-path {self.shown!r}, step {self.step}: no relation {excerpt(word.strip(), 0)!r} at {source} "
+            f"{self.where}: no relation {excerpt(word.strip(), 0)!r} at {source} "
             f"(there are {ways}){did_you_mean(word.strip(), (link.relation.name for link in links))}"
         )
 
     def _choose(self, source: str, target: str, edge: _Edge) -> Links:
-        where = f"meta-path {self.shown!r}, step {self.step}"
         joined = self.schema.links(source, target)
         if not joined:
-            raise MetaPathError(f"{where}: no relation joins {source} and {target}; {self._onward(source)}")
+            raise MetaPathError(f"{self.where}: no relation joins {source} and {target}; {self._onward(source)}")
         ways = " or ".join(f"'{source} {arrow((link,))} {target}'" for link in joined)
         chosen = tuple(
             link
@@ -516,10 +522,12 @@ class _PathReader:
         if not set(edge.names) <= {link.relation.name for link in chosen} or not chosen:
             requested = "|".join(edge.names) or "a relation"
             raise MetaPathError(
-                f"{where}: {requested} does not lead that way from {source} to {target}; possible is {ways}"
+                f"{self.where}: {requested} does not lead that way from {source} to {target}; possible is {ways}"
             )
         if edge.reverse is None and source == target and any(link.relation.directed for link in chosen):
-            raise MetaPathError(f"{where}: {source} to {target} can be walked in two directions; say which: {ways}")
+            raise MetaPathError(
+                f"{self.where}: {source} to {target} can be walked in two directions; say which: {ways}"
+            )
         if not any(edge.filters):
             return chosen
         filters = dict(zip(edge.names, edge.filters, strict=True))

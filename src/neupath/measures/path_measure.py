@@ -117,7 +117,7 @@ class PathMeasure(Scorer):
     _prepared: "_Prepared | None" = None
 
     def __init__(self, metapath: str | MetaPath, *, device: str = "cpu") -> None:
-        self.metapath, self.device = metapath, gpu.check_device(device)
+        self.metapath, self.device = metapath, device if device == "cpu" else gpu.check_device(device)
         self.formula: Formula = formula_of(self.normalisation)
 
     # -- Fitting
