@@ -394,6 +394,18 @@ def test_a_lone_foreign_key_without_a_key_is_refused_with_what_is_missing(sqlite
         npth.load(sqlite(script))
 
 
+def test_a_refusal_of_tables_without_keys_has_a_graph_toml_that_reads_them(sqlite: Make, tmp_path: Path) -> None:
+    script = "create table taxonomy (child text, parent text); insert into taxonomy values ('cat', 'mammal');"
+    source = sqlite(script)
+    with pytest.raises(
+        SourceError, match=r"^no table of .*; declare its foreign keys, .* in graph.toml \(config\), such as:"
+    ) as refused:
+        npth.load(source)
+    toml = tmp_path / "graph.toml"
+    toml.write_text(str(refused.value).partition("such as:\n")[2])
+    assert edges(npth.load(source, config=toml)) == {"child -child_parent-> parent": [("cat", "mammal", 1)]}
+
+
 # ---- Choosing tables -----------------------------------------------------------------------------
 @pytest.mark.slow
 def test_tables_chooses(make: Make, run: Run) -> None:

@@ -154,7 +154,9 @@ def no_relation(source: Source, nodes: Sequence[NodePlan], notes: Sequence[str])
             f"edges under the two types that they join, such as {hint}"
         )
     one = bool(tables) and source.where == tables[0].title
-    what = f"{source.where} is not recognised" if one else f"no file of {source.where} is a relation"
+    is_database = bool(tables) and not isinstance(tables[0], TableFile)
+    thing = "table" if is_database else "file"
+    what = f"{source.where} is not recognised" if one else f"no {thing} of {source.where} is a relation"
     if tables and looks_like_matrix(tables[0]):
         return SourceError(f"{what}:{seen} it {LIKE_MATRIX}")
     for table in tables:
@@ -165,15 +167,17 @@ def no_relation(source: Source, nodes: Sequence[NodePlan], notes: Sequence[str])
                 f"rows above the header"
             )
     why = "" if one and not nodes else f" {reason};"
+    first = "give a file such as movie_actor.csv whose first two columns are ids"
+    first = "declare its foreign keys" if is_database else first
     possible = (
         "it could hold the edges of a relation (two columns of ids), triples (head, relation, tail) or nodes; say which"
         if one
-        else "give a file such as movie_actor.csv whose first two columns are ids, or name two columns of any file"
+        else f"{first}, or name two columns of any {thing}"
     )
     proposals = [each for table in joining for each in _propose_rows(table, _linked_columns(table, others))]
     proposals += [each for table in tables for each in _propose(table, nodes)]
     message = f"{what}:{seen}{why} {possible} in graph.toml (‹config›)"
-    return UnrecognisedError(message, proposals, ", which `neupath init` writes")
+    return UnrecognisedError(message, proposals, "" if is_database else ", which `neupath init` writes")
 
 
 def _linked_columns(table: Table, tables: Sequence[Table]) -> list[str]:
@@ -206,7 +210,7 @@ def _propose(table: Table, nodes: Sequence[NodePlan]) -> Iterator[Config]:
     own = next((node for node in nodes if node.selection.table is table), None)
     if own is not None:
         yield from _propose_for_nodes(table, own)
-    elif isinstance(table, TableFile) and len(table.columns) > 1:
+    elif len(table.columns) > 1:
         columns = end_columns(table) if table.has_header else _likely_ends(table)
         if columns is not None:
             yield _propose_relations(table, columns)
@@ -231,8 +235,6 @@ def _propose_for_nodes(table: Table, node: NodePlan) -> Iterator[Config]:
     node_type, id_ = node.node_type, node.selection.columns["id"]
     others = [column for column in table.columns if column not in node.selection.columns.values()]
     entities = [column for column in others if may_end_edges(table, column)]
-    if not isinstance(table, TableFile):
-        return
     if is_unique(table, id_):
         texts = [column for column in others if not table.has_numbers(column)] or others
         if texts:
