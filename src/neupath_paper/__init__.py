@@ -6,5 +6,6 @@ the entry points in pyproject.toml, as those of other packages are, and neupath 
 `protocol` has the presets, and the columns and printed numbers of the tables, `runs` the plan of each part and how
 one run is executed, `reproduction` carries out a plan and resumes it, `reports` writes tables and figures, and
 `real_labels` withholds relations of real graphs. The networks: `message_passing` (MLP, GCN, GAT, GraphSAGE, GIN, HGT),
-`metapath_gnns` (HAN, GTN), `simplehgn`, `lightgcn`, `walk_embeddings` (node2vec, metapath2vec), and `countpath`.
+`metapath_gnns` (HAN, GTN), `simplehgn`, `lightgcn`, `walk_embeddings` (node2vec, metapath2vec), `countpath`, and
+`ablations` (NeuPath with other poolings, or without types).
 """

@@ -164,7 +164,13 @@ def _train(
         own |= {"paths": run.column.paths, "variant": "paper"}
     elif run.model == "han":
         own["metapaths"] = list(run.column.candidates)
-    model = make_model(architecture, **(own | dict(settings)), device=device)
+    if {"pooling", "node_types", "edge_types"} & dict(run.settings).keys():
+        from neupath_paper.ablations import AblatedNeuPath
+
+        own.pop("variant")
+        model: Any = AblatedNeuPath(**(own | dict(settings)), device=device)
+    else:
+        model = make_model(architecture, **(own | dict(settings)), device=device)
     trained: Scorer = model.fit(hin, **labels, validation=split.validation)
     return trained
 

@@ -56,8 +56,6 @@ def trained() -> list[npth.NeuPath | CountPath]:
     variants = (
         {"layers": 2, "paths": 2, "variant": "paper"},
         {"layers": 4, "paths": 3},
-        {"layers": 2, "pooling": "sum"},
-        {"layers": 2, "node_types": False, "edge_types": False},
     )
     found = [NeuPath(dim=6, epochs=1, device="cpu", **settings).fit(hin, LABELS) for settings in variants]
     crisp = counting(hin, [["r", "stay"], ["r", "near"], ["cites-", "s"]], [0.5, 0.3, 0.2])

@@ -3,21 +3,33 @@
 It follows the paper's equations but for the start: only the first slot of a node begins with x_t, as in the model.
 """
 
+from collections.abc import Callable
+
+import numpy as np
 import torch
 from torch import Tensor
 
 from neupath import HIN
+from neupath.learn.models.class_table import ClassTable, build_batch
 from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
-from neupath.learn.models.neupath import Decoder, Encoder, NeuPath
+from neupath.learn.models.neupath import Decoder, Encoder, EncoderLayer, NeuPath
 from neupath.learn.models.walk_counts import CountChannels
 
+Pool = Callable[[Tensor, Tensor], Tensor]
+"""Takes the candidates of a node, (C, d), and zeros for each slot, (T, d), and returns what the slots get, (T, d)."""
 
-def score_all(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int) -> Tensor:
+
+def keep_largest(candidates: Tensor, slots: Tensor) -> Tensor:
+    best = candidates.sort(dim=0, descending=True).values[: len(slots)]
+    return torch.cat([best, slots[len(best) :]])
+
+
+def score_all(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int, pool: Pool = keep_largest) -> Tensor:
     """Return the score of every node of a graph for one query; shape (nodes,)."""
-    return decoder(encode_all(encoder, graph, query))
+    return decoder(encode_all(encoder, graph, query, pool))
 
 
-def encode_all(encoder: Encoder, graph: FlatGraph, query: int) -> Tensor:
+def encode_all(encoder: Encoder, graph: FlatGraph, query: int, pool: Pool = keep_largest) -> Tensor:
     """Return the embeddings of every node of a graph for one query; shape (nodes, T, d)."""
     count, slots, dim = len(graph.types), encoder.slots, encoder.dim
     h = torch.zeros(count, slots, dim, dtype=next(encoder.parameters()).dtype)
@@ -40,13 +52,7 @@ def encode_all(encoder: Encoder, graph: FlatGraph, query: int) -> Tensor:
                         candidates.append(from_s + layer.edge[kind] + from_t)
             pooled = torch.zeros(slots, dim, dtype=h.dtype)
             if candidates:
-                stacked = torch.stack(candidates)
-                if encoder.pooling in ("tmax", "max"):
-                    best = stacked.sort(dim=0, descending=True).values[:slots]
-                    pooled = torch.cat([best, pooled[len(best) :]])
-                else:
-                    whole = stacked.sum(dim=0) if encoder.pooling == "sum" else stacked.mean(dim=0)
-                    pooled = whole.unsqueeze(0)
+                pooled = pool(torch.stack(candidates), pooled)
             full = filled[t] | (torch.arange(slots) < len(candidates))
             updated = layer.update(torch.cat([h[t], pooled], dim=-1))
             rows.append(updated * full.unsqueeze(-1))
@@ -68,7 +74,7 @@ def count_all(hin: HIN, channels: CountChannels) -> tuple[Tensor, Tensor]:
     adjacency = torch.stack([*kinds, torch.eye(hin.numbering.total)])
     ends = []
     for log_gates in channels.log_gates():
-        gates = log_gates.exp()[..., channels.entry_of]  # (channels, steps, kinds + 1)
+        gates = log_gates.exp()  # (channels, steps, kinds + 1)
         product = torch.eye(hin.numbering.total).expand(len(gates), -1, -1)
         for step in range(gates.shape[1]):
             product = product @ torch.einsum("ck,kxy->cxy", gates[:, step], adjacency)
@@ -80,7 +86,7 @@ def score_pairs(model: NeuPath, query: int, target: int) -> Tensor:
     """Return the improved variant's score of two rows, from whole passes over the graph."""
     hin, (encoder, decoder, *counts) = model.hin_, model.network_
     c, t = hin.numbering.first(model.node_type_) + query, hin.numbering.first(model.target_type) + target
-    h = encode_all(encoder, model.as_seen(FlatGraph.of(hin)), c)
+    h = encode_all(encoder, FlatGraph.of(hin), c)
     hidden = decoder.target(h[t].flatten()) + decoder.query(h[c].flatten())
     if not counts:
         return decoder.score(hidden.relu())
@@ -95,8 +101,30 @@ def score_pairs(model: NeuPath, query: int, target: int) -> Tensor:
     return decoder.score((hidden + decoder.counts(features)).relu()) + decoder.direct(features)
 
 
-def network(hin: HIN, dim: int, layers: int, slots: int, pooling: str, seed: int) -> tuple[Encoder, Decoder, FlatGraph]:
+def network(
+    hin: HIN, dim: int, layers: int, slots: int, seed: int, layer: type[EncoderLayer] = EncoderLayer
+) -> tuple[Encoder, Decoder, FlatGraph]:
     torch.manual_seed(seed)
     kinds = max(1, len(edge_kinds(hin.schema)))
-    encoder = Encoder(dim, layers, slots, len(hin.schema.node_types), kinds, pooling)
+    encoder = Encoder(layer, dim, layers, slots, len(hin.schema.node_types), kinds)
     return encoder, Decoder(dim, slots), FlatGraph.of(hin)
+
+
+def by_classes(encoder: Encoder, decoder: Decoder, graph: FlatGraph, query: int, cap: int | None = None) -> Tensor:
+    """Return the score of every node, each class computed once."""
+    table = ClassTable(int(graph.types.max(initial=0)) + 1, len(encoder.layers), encoder.slots if cap is None else cap)
+    table.num_types = len(encoder.layers[0].project)
+    every = np.arange(len(graph.types))
+    classes = table.trace(graph, table.background(graph), query, table.reach(graph, every))[-1]
+    distinct, which = np.unique(classes, return_inverse=True)
+    batch = build_batch(table, distinct, encoder.slots)
+    return decoder(encoder(batch))[torch.from_numpy(which)]
+
+
+def assert_same_scores_and_gradients(scores: Tensor, expected: Tensor, parameters: list[Tensor]) -> None:
+    torch.testing.assert_close(scores, expected, rtol=1e-5, atol=1e-5)
+    ours = torch.autograd.grad((scores**2).sum(), parameters, allow_unused=True)
+    theirs = torch.autograd.grad((expected**2).sum(), parameters, allow_unused=True)
+    for mine, plain, parameter in zip(ours, theirs, parameters, strict=True):
+        gradient, other = (torch.zeros_like(parameter) if g is None else g for g in (mine, plain))
+        torch.testing.assert_close(gradient, other, rtol=1e-4, atol=1e-4)

@@ -146,7 +146,6 @@ def test_a_batch_larger_than_the_labels(name: str, hin: HIN) -> None:
     [
         (lambda: NeuPath(dim=1), "dim is 1; it must be at least 2"),
         (lambda: NeuPath(layers=0), "layers is 0"),
-        (lambda: NeuPath(pooling="median"), "pooling is 'median'; it can be tmax, max, mean, sum"),
         (lambda: NeuPath(device="tpu9"), "device is 'tpu9'"),
         (lambda: NeuPath(batch_size=0), "batch_size is 0; it must be at least 1"),
         (lambda: RGCN(batch_size=0), "batch_size is 0; it must be at least 1"),

@@ -24,51 +24,28 @@ from neupath.learn.labels import Pairs
 from neupath.learn.models import NeuPath
 from neupath.learn.models.class_table import ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph
-from neupath.learn.models.neupath import Decoder, Encoder, Features, find_tmax_torch
+from neupath.learn.models.neupath import Features, find_tmax_torch
 from tests.graphs import hins
-from tests.learn.models.plain_neupath import network, score_all, score_pairs
+from tests.learn.models.plain_neupath import (
+    assert_same_scores_and_gradients,
+    by_classes,
+    network,
+    score_all,
+    score_pairs,
+)
 from tests.learn.models.small_graphs import users
 
-CAPS = {"max": 1, "mean": 0, "sum": 0}
 
-
-def by_classes(encoder: Encoder, decoder: Decoder, graph, query: int):
-    """Scores of every node, each class computed once."""
-    cap = CAPS.get(encoder.pooling, encoder.slots)
-    table = ClassTable(int(graph.types.max(initial=0)) + 1, len(encoder.layers), cap)
-    table.num_types = len(encoder.layers[0].project)
-    every = np.arange(len(graph.types))
-    classes = table.trace(graph, table.background(graph), query, table.reach(graph, every))[-1]
-    distinct, which = np.unique(classes, return_inverse=True)
-    batch = build_batch(table, distinct, encoder.slots)
-    return decoder(encoder(batch))[torch.from_numpy(which)]
-
-
-@settings(max_examples=25)
-@given(
-    hin=hins(),
-    pooling=st.sampled_from(["tmax", "tmax", "max", "mean", "sum"]),
-    layers=st.integers(1, 3),
-    slots=st.integers(1, 3),
-    seed=st.integers(0, 1000),
-)
+@settings(max_examples=20)
+@given(hin=hins(), layers=st.integers(1, 3), slots=st.integers(1, 3), seed=st.integers(0, 1000))
 @pytest.mark.slow
-def test_scores_and_gradients_equal_the_plain_forward(
-    hin: HIN, pooling: str, layers: int, slots: int, seed: int
-) -> None:
-    slots = slots if pooling == "tmax" else 1
-    encoder, decoder, graph = network(hin, 6, layers, slots, pooling, seed)
+def test_scores_and_gradients_equal_the_plain_forward(hin: HIN, layers: int, slots: int, seed: int) -> None:
+    encoder, decoder, graph = network(hin, 6, layers, slots, seed)
     if not len(graph.types):
         return
     query = seed % len(graph.types)
-    parameters = [*encoder.parameters(), *decoder.parameters()]
     scores, expected = by_classes(encoder, decoder, graph, query), score_all(encoder, decoder, graph, query)
-    torch.testing.assert_close(scores, expected, rtol=1e-5, atol=1e-5)
-    ours = torch.autograd.grad((scores**2).sum(), parameters, allow_unused=True)
-    theirs = torch.autograd.grad((expected**2).sum(), parameters, allow_unused=True)
-    for mine, plain, parameter in zip(ours, theirs, parameters, strict=True):
-        gradient, expected = (torch.zeros_like(parameter) if g is None else g for g in (mine, plain))
-        torch.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-4)
+    assert_same_scores_and_gradients(scores, expected, [*encoder.parameters(), *decoder.parameters()])
 
 
 @settings(max_examples=15)
@@ -78,7 +55,6 @@ def test_scores_and_gradients_equal_the_plain_forward(
     layers=st.integers(1, 4),
     channels=st.sampled_from([0, 1, 3]),
     features=st.sampled_from(["all", "counts", "ratio"]),
-    sees_kinds=st.booleans(),
     shared=st.booleans(),
     seed=st.integers(0, 1000),
 )
@@ -89,7 +65,6 @@ def test_the_improved_variant_equals_the_plain_forward(
     layers: int,
     channels: int,
     features: Features,
-    sees_kinds: bool,
     shared: bool,
     seed: int,
 ) -> None:
@@ -99,7 +74,7 @@ def test_the_improved_variant_equals_the_plain_forward(
         return
     model = NeuPath(
         dim=4, layers=layers, paths=2, channels=channels, features=features if channels else "all", shared=shared,
-        edge_types=sees_kinds, seed=seed, device="cpu",
+        seed=seed, device="cpu",
     )  # fmt: skip
     model.node_type_, model.target_type_ = types
     model._set_network(hin)
@@ -159,7 +134,7 @@ def test_scores_equal_the_plain_forward_on_imdb(data: Path, layers: int, slots: 
     keep = np.unique(hin.matrices[hin.metapath("MA").steps[0].links[0].relation][:400].indices)[:200]
     actor = hin.nodes["actor"].ids.take(keep).to_pylist()
     part = around(hin, actor)
-    encoder, decoder, graph = network(part, 8, layers, slots, "tmax", 0)
+    encoder, decoder, graph = network(part, 8, layers, slots, 0)
     for query in (0, 17):
         torch.testing.assert_close(
             by_classes(encoder, decoder, graph, query), score_all(encoder, decoder, graph, query), rtol=1e-5, atol=1e-5
@@ -261,15 +236,9 @@ def test_learns(hin: HIN, teacher: npth.PathSim, variant: str) -> None:
     assert model.log_[-1].train_rmse < 0.3 * model.log_[0].train_rmse
 
 
-@pytest.mark.parametrize(
-    "ablation",
-    [
-        {"pooling": "mean"}, {"pooling": "sum"}, {"node_types": False}, {"edge_types": False},
-        {"features": "counts"}, {"features": "ratio"},
-    ],
-)  # fmt: skip
-def test_ablations_train(hin: HIN, teacher: npth.PathSim, ablation) -> None:
-    model = NeuPath(dim=8, epochs=1, device="cpu", **ablation).fit(hin, teacher=teacher, queries=users(20))
+@pytest.mark.parametrize("features", ["counts", "ratio"])
+def test_a_decoder_that_sees_a_part_trains(hin: HIN, teacher: npth.PathSim, features: str) -> None:
+    model = NeuPath(dim=8, epochs=1, device="cpu", features=features).fit(hin, teacher=teacher, queries=users(20))
     assert np.isfinite(model.scores("u1")).all()
 
 
@@ -306,10 +275,6 @@ def test_shows_the_paths_behind_a_score(hin: HIN, teacher: npth.PathSim) -> None
     used = model.used_metapaths(pairs)
     assert sum(share for _, share in used) == pytest.approx(1.0)
     assert used[0][0] == "user -buys-> item <-buys- user"
-    with pytest.raises(NeuPathError, match="a model that pools by mean picks no paths"):
-        NeuPath(dim=8, epochs=1, pooling="mean", device="cpu").fit(
-            hin, teacher=teacher, queries=users(9)
-        ).attention_paths("u1", "u2")
 
 
 def joined(hin: HIN, here, there) -> bool:

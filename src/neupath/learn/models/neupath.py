@@ -38,7 +38,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from neupath.errors import QueryError
+from neupath.engine.scorer import Updater
+from neupath.errors import QueryError, SourceError
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import arrow
 from neupath.graph.nodes import Id, Mask, Rows
@@ -58,10 +59,8 @@ from neupath.learn.models.neupath_updates import NeuPathUpdater
 from neupath.learn.models.training import Recipe
 from neupath.learn.models.walk_counts import COUNTS, FEATURES, CountBatch, CountChannels, WalkCounter
 
-Pooling = Literal["tmax", "max", "mean", "sum"]
 Variant = Literal["improved", "paper"]
 Features = Literal["all", "counts", "ratio"]
-_POOLINGS = ("tmax", "max", "mean", "sum")
 _VARIANTS = ("improved", "paper")
 _FEATURES = ("all", "counts", "ratio")
 _NOISE = 0.3
@@ -75,12 +74,13 @@ class Encoder(nn.Module):
     """L layers of Extract, Compare and Update, with matrices of their own or, if `shared`, the same ones."""
 
     def __init__(
-        self, dim: int, layers: int, slots: int, num_types: int, num_kinds: int, pooling: Pooling, shared: bool = False
-    ) -> None:
+        self, layer: "type[EncoderLayer]", dim: int, layers: int, slots: int, num_types: int, num_kinds: int,
+        shared: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
-        self.dim, self.slots, self.pooling = dim, slots, pooling
+        self.dim, self.slots = dim, slots
         self.uses = layers if shared else 1  # of each layer
-        self.layers = nn.ModuleList(EncoderLayer(dim, num_types, num_kinds) for _ in range(1 if shared else layers))
+        self.layers = nn.ModuleList(layer(dim, num_types, num_kinds) for _ in range(1 if shared else layers))
 
     def start_near_identity(self) -> None:
         """Let every layer start by passing on what it gets."""
@@ -94,7 +94,7 @@ class Encoder(nn.Module):
         h[:, 0, 1] = 1 - h[:, 0, 0]
         h.requires_grad_(traces is not None)
         for layer, stage in zip(list(self.layers) * self.uses, batch.stages, strict=True):
-            h = layer(h, stage, self.pooling, traces)
+            h = layer(h, stage, traces)
         return h
 
 
@@ -119,26 +119,28 @@ class EncoderLayer(nn.Module):
         self.extract_target.weight.mul_(_NOISE)
         self.update.weight.mul_(_NOISE).add_(torch.cat([identity, identity], dim=1) / 2)
 
-    def forward(self, h: Tensor, stage: Stage, pooling: Pooling, traces: list["LayerTrace"] | None = None) -> Tensor:
+    def forward(self, h: Tensor, stage: Stage, traces: list["LayerTrace"] | None = None) -> Tensor:
         """Return the embeddings after the layer; (J, T, d) to (K, T, d)."""
-        # Extract
+        source, target = self.extract(h, stage)
+        own = h[stage.before]  # (K, T, d)
+        # Compare
+        tmax = find_tmax(source, target, self.edge, stage)
+        pooled = _values_of(tmax, source, target, self.edge, stage)  # (K, T, d)
+        if traces is not None:
+            traces.append(LayerTrace(tmax, pooled, own))
+        return self.updated(own, pooled, stage)
+
+    def extract(self, h: Tensor, stage: Stage) -> tuple[Tensor, Tensor]:
+        """Return the parts of the candidates that are of s and of t; (J, T, d) to (J·T, d) twice."""
         projected = torch.zeros_like(h)
         for matrix, rows in zip(self.project, stage.rows_of_type, strict=True):
             projected = projected.index_copy(0, rows, h[rows] @ matrix)
-        source = self.extract_source(projected).flatten(0, 1)  # (J·T, d)
-        target = self.extract_target(projected).flatten(0, 1)  # (J·T, d)
-        own = h[stage.before]  # (K, T, d)
-        # Compare
-        if pooling in ("tmax", "max"):
-            tmax = find_tmax(source, target, self.edge, stage)
-            pooled = _values_of(tmax, source, target, self.edge, stage)  # (K, T, d)
-            if traces is not None:
-                traces.append(LayerTrace(tmax, pooled, own))
-        else:
-            pooled = _sum_candidates(source, target, self.edge, stage, pooling)
-        # Update
-        updated: Tensor = self.update(torch.cat([own, pooled], dim=-1))
-        return updated * stage.filled.unsqueeze(-1)
+        return self.extract_source(projected).flatten(0, 1), self.extract_target(projected).flatten(0, 1)
+
+    def updated(self, own: Tensor, pooled: Tensor, stage: Stage) -> Tensor:
+        """Return what each class was and what it gets as one; (K, T, d) twice to (K, T, d)."""
+        after: Tensor = self.update(torch.cat([own, pooled], dim=-1))
+        return after * stage.filled.unsqueeze(-1)
 
 
 class Decoder(nn.Module):
@@ -217,10 +219,6 @@ class NeuPath(PairModel):
         the "ratio", without the encoder.
     shared
         Whether all layers have the same matrices, as the paper's notation has it.
-    pooling
-        How candidates are compared: "tmax" as in the paper, or "max", "mean" or "sum" for ablations.
-    node_types, edge_types
-        Whether it sees the types of nodes and the kinds of edges, for ablations.
     training
         The fields of `TrainingOptions`; by default 30 epochs, batches of 8 queries and a learning rate of 3e-3, or 5e-4
         in the paper's variant.
@@ -235,8 +233,7 @@ class NeuPath(PairModel):
 
     name = "neupath"
     param_names = (
-        "dim", "layers", "paths", "variant", "channels", "features", "shared", "pooling", "node_types", "edge_types",
-        *TRAINING_PARAMS,
+        "dim", "layers", "paths", "variant", "channels", "features", "shared", *TRAINING_PARAMS,
     )  # fmt: skip
     supports_two_types = True
     records_steps = True
@@ -253,9 +250,6 @@ class NeuPath(PairModel):
         channels: int | None = None,
         features: Features = "all",
         shared: bool = False,
-        pooling: Pooling = "tmax",
-        node_types: bool = True,
-        edge_types: bool = True,
         **training: Unpack[TrainingOptions],
     ) -> None:
         if variant not in _VARIANTS:
@@ -265,15 +259,13 @@ class NeuPath(PairModel):
         check_counts(2, dim=dim)
         check_counts(layers=layers, paths=paths)
         check_counts(0, channels=channels)
-        if pooling not in _POOLINGS:
-            raise QueryError(f"pooling is {pooling!r}; it can be {', '.join(_POOLINGS)}", allowed=_POOLINGS)
         if as_published and channels:
             raise QueryError(
                 f"‹channels› is {channels}, and the paper's variant has no count channels; leave it out, or use the "
                 f"variant 'improved'",
                 parameter="channels",
             )
-        self.variant, self.layers, self.shared, self.pooling = variant, layers, shared, pooling
+        self.variant, self.layers, self.shared = variant, layers, shared
         self.dim, self.paths, self.channels = (
             own if given is None else given
             for given, own in zip((dim, paths, channels), (256, 2, 0) if as_published else (64, 3, 8), strict=True)
@@ -284,38 +276,37 @@ class NeuPath(PairModel):
                 f"‹features› is {features!r}; it can be {', '.join(_FEATURES)}{without}", parameter="features"
             )
         self.features = features
-        self.node_types, self.edge_types = node_types, edge_types
-
-    @property
-    def slots(self) -> int:
-        """The number of path slots: T, or 1 where pooling merges all paths."""
-        return self.paths if self.pooling == "tmax" else 1
 
     @classmethod
     def from_folder(cls, folder: Path, params: dict[str, Any], hin: HIN, device: str | None = None) -> Self:
-        return super().from_folder(
-            folder, {"variant": "paper", **params}, hin, device
-        )  # as the first versions saved it
+        usual = {"pooling": "tmax", "node_types": True, "edge_types": True}
+        for name, value in usual.items():
+            if params.get(name, value) != value:
+                raise SourceError(
+                    f"{folder} holds an ablation of NeuPath, with {name}={params[name]!r}; train it again with "
+                    f"AblatedNeuPath of neupath_paper.ablations"
+                )
+        settings = {"variant": "paper"} | {name: value for name, value in params.items() if name not in usual}
+        return super().from_folder(folder, settings, hin, device)  # the first versions saved no variant
 
     def _set_network(self, hin: HIN) -> None:
         self.__dict__.pop("walk_counter_", None)
-        self.graph_, self.table_ = self.as_seen(FlatGraph.of(hin)), self.new_table(hin)
+        self.graph_, self.table_ = self._flatten(hin), self.new_table(hin)
         self.background_ = self.table_.background(self.graph_)
         super()._set_network(hin)
 
     def _make_network(self, hin: HIN) -> nn.Sequential:
-        num_types = len(hin.schema.node_types) if self.node_types else 1
-        num_kinds = len(edge_kinds(hin.schema)) if self.edge_types else 1
-        encoder = Encoder(self.dim, self.layers, self.slots, num_types, max(1, num_kinds), self.pooling, self.shared)
+        sizes = self.paths, len(hin.schema.node_types), max(1, len(edge_kinds(hin.schema)))
+        encoder = Encoder(EncoderLayer, self.dim, self.layers, *sizes, self.shared)
         if self.variant == "paper":
-            return nn.Sequential(OrderedDict(encoder=encoder, decoder=Decoder(self.dim, self.slots)))
+            return nn.Sequential(OrderedDict(encoder=encoder, decoder=Decoder(self.dim, self.paths)))
         encoder.start_near_identity()
         parts = OrderedDict[str, nn.Module](
-            encoder=encoder, decoder=PairDecoder(self.dim, self.slots, self.channels, self.features)
+            encoder=encoder, decoder=PairDecoder(self.dim, self.paths, self.channels, self.features)
         )
         if self.channels:
             types = self.node_type_, self.target_type
-            parts["counts"] = CountChannels(hin, types, self.channels, self.layers, sees_kinds=self.edge_types)
+            parts["counts"] = CountChannels(hin, types, self.channels, self.layers)
         return nn.Sequential(parts)
 
     @cached_property
@@ -326,17 +317,12 @@ class NeuPath(PairModel):
         channels = cast(CountChannels, self.network_[2])
         return WalkCounter(self.hin_, (self.node_type_, self.target_type), channels)
 
-    def as_seen(self, graph: FlatGraph) -> FlatGraph:
-        """Return a graph without node types or edge kinds if the model does not see them."""
-        if self.node_types and self.edge_types:
-            return graph
-        types = graph.types if self.node_types else np.broadcast_to(np.int64(0), graph.types.shape)
-        kinds = graph.kinds if self.edge_types else np.broadcast_to(np.int64(0), graph.kinds.shape)
-        return replace(graph, types=types, kinds=kinds)
+    def _flatten(self, hin: HIN) -> FlatGraph:
+        """Return a graph as the model sees it."""
+        return FlatGraph.of(hin)
 
     def new_table(self, hin: HIN) -> ClassTable:
-        cap = self.slots if self.pooling in ("tmax", "max") else 0
-        return ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
+        return ClassTable(len(hin.schema.node_types), self.layers, self.paths)
 
     @property
     def _coders(self) -> tuple[Any, Any]:
@@ -374,7 +360,7 @@ class NeuPath(PairModel):
             traced = self.table_.trace(self.graph_, self.background_, source, reach)[-1]
             classes[0, own], classes[1, own] = traced[targets], traced[ends[-1]]
         distinct, which = np.unique(classes if self.variant == "improved" else classes[0], return_inverse=True)
-        batch = build_batch(self.table_, distinct, self.slots).to(self.device)
+        batch = build_batch(self.table_, distinct, self.paths).to(self.device)
         rows = torch.from_numpy(which.reshape(-1, len(part))).to(self.device)
         labels = torch.tensor(np.stack([part.scores, part.weights]), dtype=torch.float32, device=self.device)
         return _LabelledBatch(batch, rows[0], rows[-1], counts, labels)
@@ -386,7 +372,7 @@ class NeuPath(PairModel):
     def _encode(self, batch: ClassBatch) -> Tensor:
         """Return the path embeddings of the batch's classes, (K, T, d); zeros for the ratio alone."""
         if self.features == "ratio":
-            return torch.zeros(len(batch.stages[-1].before), self.slots, self.dim, device=self.device)
+            return torch.zeros(len(batch.stages[-1].before), self.paths, self.dim, device=self.device)
         h: Tensor = self._coders[0](batch)
         return h
 
@@ -437,7 +423,7 @@ class NeuPath(PairModel):
     def _decode(self, table: ClassTable, classes: Ints) -> tuple[Tensor, ...]:
         """Return the score of each class, (K,), or the decoder's parts for it as a target and as a query, (K, d)."""
         decoder = self._coders[1]
-        h = self._encode(build_batch(table, classes, self.slots).to(self.device))
+        h = self._encode(build_batch(table, classes, self.paths).to(self.device))
         return (decoder(h),) if self.variant == "paper" else (decoder.target(h.flatten(1)), decoder.query(h.flatten(1)))
 
     def _score_pairs(self, queries: Rows, target: Tensor, query: Tensor, which: Ints, which_query: Ints) -> Floats:
@@ -449,7 +435,7 @@ class NeuPath(PairModel):
             scores[number] = decoder(hidden, query[own], counts).cpu().numpy()
         return scores
 
-    def updater(self, hin: HIN) -> NeuPathUpdater:
+    def updater(self, hin: HIN) -> Updater | None:
         self.check_graph(self._trained_on(), hin)
         return NeuPathUpdater(copy.copy(self), hin)
 
@@ -457,7 +443,7 @@ class NeuPath(PairModel):
         """Return the same model over a graph whose background is known."""
         bound = copy.copy(self)
         bound.__dict__.pop("walk_counter_", None)
-        bound.hin_, bound.graph_, bound.table_, bound.background_ = hin, self.as_seen(graph), table, background
+        bound.hin_, bound.graph_, bound.table_, bound.background_ = hin, graph, table, background
         return bound
 
     # ---- Explaining ------------------------------------------------------------------------------
@@ -465,14 +451,12 @@ class NeuPath(PairModel):
         """Return the path instances with the largest share in one score, heaviest first."""
         if limit < 1:
             raise QueryError(f"‹limit› is {limit}; show at least 1 path")
-        if self.pooling not in ("tmax", "max"):
-            raise QueryError(f"a model that pools by {self.pooling} picks no paths; only tmax and max do")
         if self.features == "ratio":
             raise QueryError("a model that sees only the ratio of its count channels picks no paths")
         rows = self._fitted().row(self.node_type_, query), self.hin_.row(self.target_type, target)
         trace = _ScoreTrace(self, *rows)
         shares: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
-        most = limit * self.slots**self.layers  # a path can occur once in each slot of each layer
+        most = limit * self.paths**self.layers  # a path can occur once in each slot of each layer
         for share, nodes, kinds in islice(trace.paths(), most):
             shares[nodes, kinds] += share  # type: ignore[assignment]
         heaviest = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:limit]
@@ -540,17 +524,6 @@ def _values_of(tmax: Tensor, source: Tensor, target: Tensor, edge: Tensor, stage
     return value.view(tmax.shape).masked_fill(tmax == none, 0.0)
 
 
-def _sum_candidates(source: Tensor, target: Tensor, edge: Tensor, stage: Stage, pooling: Pooling) -> Tensor:
-    """Return the sum or mean of the candidates of each class; (K, 1, d)."""
-    count = stage.count.to(source.dtype).unsqueeze(-1)
-    message = (source[stage.source] + target[stage.target] + edge[stage.kind]) * count
-    total = source.new_zeros(len(stage.before), source.shape[1]).index_add(0, stage.to, message)
-    if pooling == "mean":
-        degree = source.new_zeros(len(total), 1).index_add(0, stage.to, count)
-        total = total / degree.clamp(min=1.0)
-    return total.unsqueeze(1)
-
-
 # ---- Attention paths -----------------------------------------------------------------------------
 # After a layer, each slot of a node consists of what it was before and of the chosen candidates. The score y depends on
 # such a part v by |∂y/∂v · v|, summed over the elements it was chosen for. From the target back through the layers,
@@ -584,7 +557,7 @@ class _ScoreTrace:
         everywhere = [np.ones(len(model.graph_.types), dtype=np.bool_)] * (model.layers + 1)
         self.classes = table.trace(model.graph_, model.background_, query, everywhere)
         ends = [target] if model.variant == "paper" or query == target else [target, query]
-        batch = build_batch(table, self.classes[-1][ends], model.slots).to(model.device)
+        batch = build_batch(table, self.classes[-1][ends], model.paths).to(model.device)
         traces: list[LayerTrace] = []
         encoder, decoder = model._coders
         h = encoder(batch, traces)
@@ -608,7 +581,7 @@ class _ScoreTrace:
 
     def paths(self) -> Iterator[tuple[float, tuple[int, ...], tuple[int, ...]]]:
         """Yield (share, nodes, kinds) from the far end to the target, heaviest first, by best-first search."""
-        top = [self.weights[-1][0, slot] for slot in range(self.model.slots)]
+        top = [self.weights[-1][0, slot] for slot in range(self.model.paths)]
         total = sum(sum(parts.values()) for parts in top) or 1.0
         queue = []
         for slot, parts in enumerate(top):
@@ -649,7 +622,7 @@ class _ScoreTrace:
             position = int(np.searchsorted(numbering.starts, node, side="right")) - 1
             node_type, row = numbering.node_types[position], node - numbering.starts[position]
             named.append(AttentionNode(node_type, hin.nodes[node_type].id(row), hin.nodes[node_type].name(row)))
-        arrows = tuple(arrow((links[kind],)) if self.model.edge_types else "-" for kind in kinds)
+        arrows = tuple(arrow((links[kind],)) for kind in kinds)
         return AttentionPath(tuple(named), arrows, weight, nodes[0] == self.query)
 
 

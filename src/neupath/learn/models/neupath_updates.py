@@ -42,7 +42,7 @@ class NeuPathUpdater(Updater):
     def _build(self, hin: HIN) -> None:
         self._graph = LiveFlatGraph(hin)
         self._table = self._model.new_table(hin)
-        background = self._table.background(self._model.as_seen(self._graph.current))
+        background = self._table.background(self._graph.current)
         self._background = [VersionedArray(classes) for classes in background]
         self._max_classes = _MAX_GROWTH * self._num_classes() + 4096
 
@@ -57,7 +57,7 @@ class NeuPathUpdater(Updater):
             self._refine(self._graph.put(change.edges))
 
     def _refine(self, edited: Ints) -> None:
-        graph = self._model.as_seen(self._graph.current)
+        graph = self._graph.current
         changed = edited[:0]
         for layer, (before, after) in zip(self._table.layers, pairwise(self._background), strict=True):
             nodes = _reached(graph.first, graph.last, graph.sources, edited, changed)

@@ -125,28 +125,20 @@ class CountBatch:
 
 
 class CountChannels(nn.Module):
-    """The gates of all channels at both ends.
+    """The gates of all channels at both ends."""
 
-    Without `sees_kinds`, all kinds of edges share a gate.
-    """
-
-    def __init__(
-        self, hin: HIN, node_types: tuple[str, str], channels: int, layers: int, *, sees_kinds: bool = True
-    ) -> None:
+    def __init__(self, hin: HIN, node_types: tuple[str, str], channels: int, layers: int) -> None:
         super().__init__()
         self.steps = count_steps(hin, node_types, layers)
-        num_kinds = len(edge_kinds(hin.schema))
-        self.entry_of = np.append(np.arange(num_kinds) if sees_kinds else np.zeros(num_kinds, np.int64), num_kinds)
-        self.entry_of[-1] = self.entry_of[:-1].max(initial=-1) + 1  # "stay" is the last entry
         self.shared = (channels + 1) // 2 if node_types[0] == node_types[1] else 0
-        gates = torch.randn(channels, 2, self.steps, int(self.entry_of[-1]) + 1)
+        gates = torch.randn(channels, 2, self.steps, len(edge_kinds(hin.schema)) + 1)
         self.slow_gates = nn.Parameter(0.5 / GATE_PACE * gates)
         self.half_paths = tuple(HalfPaths.of(hin, name, self.steps) for name in node_types)
         self.joints = [self.half_paths[a].joints(self.half_paths[b]) for a, b in _ENDS]
         for end, half_paths in enumerate(self.half_paths):
             spells = np.eye(len(half_paths.paths), dtype=np.float32)[half_paths.path_of]
             self._keep(f"spells{end}", spells)  # (S, P)
-            self._keep(f"entries{end}", self.entry_of[half_paths.spellings])  # (S, steps)
+            self._keep(f"entries{end}", half_paths.spellings)  # (S, steps)
         for number, (p, q) in enumerate(self.joints):
             self._keep(f"first{number}", p)
             self._keep(f"second{number}", q)
@@ -214,7 +206,7 @@ class WalkCounter:
 
     def __init__(self, hin: HIN, node_types: tuple[str, str], channels: CountChannels) -> None:
         gates = (end.detach().cpu().double().exp().numpy() for end in channels.log_gates())
-        self._gates = [end[..., channels.entry_of] for end in gates]
+        self._gates = list(gates)
         self._edges = _EdgeList.of(hin)
         self._queries, self._targets = (hin.numbering.rows(name) for name in node_types)
         self._target, self._target_any = self._count_targets()
