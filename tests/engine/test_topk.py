@@ -323,8 +323,33 @@ def test_kernels_that_a_thread_cannot_load_are_no_traceback(monkeypatch: pytest.
     def fail(name: str) -> None:
         raise OSError(f"{name}: failed to map segment from shared object")
 
-    monkeypatch.setattr(topk, "_loader", None)
+    factors = symmetric_factors(matrix("counts", 0))
+    monkeypatch.setattr(topk, "_loaded", None)
+    monkeypatch.setattr(topk, "_requests", {})
     monkeypatch.setattr(topk, "import_module", fail)
-    topk._load_in_background(symmetric_factors(matrix("counts", 0)))
-    assert topk._loader is not None
-    topk._loader.join()
+    factors.compiled = set()
+    topk.load_kernels(factors)
+    assert not factors.compiled
+    assert len(top_k_of_product(factors, Normalisation.DICE, np.arange(9), np.arange(9), 3).sizes) == 9
+
+
+@pytest.mark.parametrize("at", [0, 1, 5])
+def test_queries_go_on_by_kernels_once_these_are_compiled(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first `at` queries of a batch go by scipy; all are answered to the bit as by kernels alone."""
+
+    class Compiled(set[str]):
+        def __contains__(self, search: object) -> bool:
+            asked.append(search)
+            return len(asked) > at
+
+    every = np.arange(60)
+    for kind in ("counts", "floats"):
+        asked: list[object] = []
+        factors = symmetric_factors(matrix(kind, 1, rows=60))
+        monkeypatch.setattr(topk, "_loaded", product_kernels())
+        expected = [top_k_of_row(factors, formula_of(Normalisation.COSINE), row, row, 7) for row in every.tolist()]
+        monkeypatch.setattr(topk, "_loaded", None)
+        factors.compiled = Compiled()
+        hits = top_k_of_product(factors, Normalisation.COSINE, every, every, 7)
+        sizes = hits.sizes.tolist()
+        assert [(hits.rows[q, :n].tolist(), hits.scores[q, :n].tolist()) for q, n in enumerate(sizes)] == expected

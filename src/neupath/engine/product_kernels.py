@@ -7,6 +7,8 @@ left's sorted row, so results depend neither on how queries are batched nor on w
 
 import logging
 from collections.abc import Callable
+from threading import current_thread
+from time import monotonic
 from typing import Any
 from uuid import uuid4
 
@@ -18,22 +20,39 @@ from neupath.engine import formula as formulas
 from neupath.engine.formula import COSINE, NONE
 
 _compilation_log = logging.getLogger("neupath.compilation")
+_PATIENCE = 1.0
+COMPILING_THREAD = "neupath-kernels"
 
 
 class CompilationListener(event.Listener):
-    """Log the first compilation of a kernel in this process: it takes seconds where no cache holds the machine code."""
+    """Log once that kernels are compiled, where no cache holds them and somebody has waited for it for a second.
+
+    Nobody waits for the thread of `engine.topk`. Numba compiles one kernel at a time, with those that it calls.
+    """
 
     def __init__(self) -> None:
         self.has_logged = False
+        self._depth, self._began, self._seconds = 0, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
         """Log at the level INFO, unless the kernel is of another package."""
-        if not self.has_logged and event.data["dispatcher"].py_func.__module__.startswith("neupath."):
+        now = monotonic()
+        if self._depth == 0:
+            self._began = now
+        self._depth += 1
+        module = event.data["dispatcher"].py_func.__module__
+        if self.has_logged or not module.startswith("neupath.") or current_thread().name == COMPILING_THREAD:
+            return
+        if self._seconds + now - self._began > _PATIENCE:
             self.has_logged = True
-            _compilation_log.info("compiling for the first use on this machine, which takes some seconds")
+            what = module.rpartition(".")[2].replace("_", " ")
+            _compilation_log.info(f"compiling {what} for the first use on this machine, which takes some seconds")
 
-    def on_end(self, event: Any) -> None:
-        """Do nothing: the next kernel may follow at once."""
+    def on_end(self, event: Any) -> None:  # noqa: ARG002
+        """Add up how long compilations that somebody waits for have taken."""
+        self._depth -= 1
+        if self._depth == 0 and current_thread().name != COMPILING_THREAD:
+            self._seconds += monotonic() - self._began
 
 
 event.register("numba:compile", CompilationListener())

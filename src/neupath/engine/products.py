@@ -30,6 +30,9 @@ logger = logging.getLogger("neupath")
 
 
 # ---- Factors and chains --------------------------------------------------------------------------
+_compiled: dict[str, set[str]] = {}
+
+
 @dataclass
 class Factors:
     """A product M = left·right in two factors, and the squared norms that normalise it.
@@ -54,6 +57,19 @@ class Factors:
         else:
             additions = multiplications(self.left, self.right)
         self.work = additions / max(1, self.left.shape[0])
+
+    @cached_property
+    def compiled(self) -> set[str]:
+        """The searches whose kernels are compiled for arrays of these types, see `topk`; all such products share it."""
+        arrays = (*self.arrays[0], *self.arrays[1], self.left_norms, self.right_norms)
+        types = " ".join(f"{array.dtype} {array.flags.writeable}" for array in arrays)
+        return _compiled.setdefault(f"{types} {self.fits_single}", set())
+
+    @cached_property
+    def fits_single(self) -> bool:
+        """Whether all values of `right` are the same in single precision, in which an index then has them."""
+        with np.errstate(over="ignore"):
+            return bool(np.array_equal(self.right.data.astype(np.float32), self.right.data))
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:

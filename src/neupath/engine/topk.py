@@ -1,20 +1,20 @@
 """Top-k and range search by a normalised product, exactly: choose the fastest way, run it on threads, return rows.
 
-The first light queries of a process go through scipy until numba is loaded, more go through `product_kernels`, and
-many heavy ones through an `index`, built once it pays. All three add up in the same order, so their scores are equal to
-the bit.
+Queries go through scipy until their kernels are compiled, on a thread; then through `product_kernels`, and many heavy
+ones through an `index`, built once it pays. All three add up in the same order, so their scores are equal to the bit.
 """
 
+import logging
 import mmap
 import os
-import sys
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
-from threading import Lock, Thread, current_thread, local, main_thread
+from threading import Event, Lock, Thread, current_thread, local, main_thread
+from time import monotonic
 from types import ModuleType
 from typing import Any
 
@@ -29,7 +29,7 @@ from neupath.engine.index import Index, index_of
 from neupath.engine.products import Chain, CombinedRow, Factors, Product, combined_row, rows_of
 from neupath.engine.rank import best_first, related
 from neupath.errors import NotEnoughMemoryError, QueryError
-from neupath.graph.hin import Floats
+from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Mask, Rows
 
 
@@ -142,12 +142,18 @@ def top_k_of_product(
             top_k_of_product(part, normalisation, part.all_rows, skipped[block], k, candidates, threads)
             for block, part in factors.blocks(queries)
         ])  # fmt: skip
-    if not _kernels_pay(factors, len(queries)):
-        return _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
+    if not _kernels_pay(factors, "row" if len(queries) == 1 else "rows", len(queries)):
+        ranking = _top_k_by_scipy(factors, normalisation, queries, skipped, k, candidates)
+        done = len(ranking.sizes)
+        if done == len(queries):
+            return ranking
+        factors.answered -= len(queries) - done
+        others = top_k_of_product(factors, normalisation, queries[done:], skipped[done:], k, candidates, threads)
+        return stacked([ranking, others])
     index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
     if index is not None:
         return _top_k_by_index(factors, index, normalisation, queries, skipped, k, threads)
-    kernels, formula = product_kernels(), formula_of(normalisation)
+    kernels, formula = _kernels(), formula_of(normalisation)
     mask = _ALL if candidates is None else np.array(candidates)
     if len(queries) == 1:
         rows, scores = _search_row(factors, formula, int(queries[0]), int(skipped[0]), k, mask)
@@ -174,7 +180,7 @@ def top_k_of_row(
 
     None where it takes another way: by scipy, by an index, or along a chain.
     """
-    if _loaded is None or not isinstance(factors, Factors) or factors.work >= _HEAVY:
+    if not isinstance(factors, Factors) or factors.work >= _HEAVY or not _is_compiled(factors, "row"):
         return None
     factors.answered += 1
     rows, scores = _search_row(factors, formula, row, skipped, k, _ALL)
@@ -192,9 +198,7 @@ def _search_row(
         best = _scratch.best = np.empty(k, dtype=np.int64), np.empty(k)
     rows, scores = best
     scratch = borrow_scratch(width)
-    size = (_loaded or product_kernels()).top_k_of_row(
-        *factors.arrays, formula, row, skipped, candidates, scratch, rows, scores
-    )
+    size = _kernels().top_k_of_row(*factors.arrays, formula, row, skipped, candidates, scratch, rows, scores)
     return_scratch(scratch)
     return best if size == k else (rows[:size], scores[:size])
 
@@ -202,13 +206,16 @@ def _search_row(
 def _top_k_by_scipy(
     factors: Factors, normalisation: int | Formula, queries: Rows, skipped: Rows, k: int, candidates: Mask | None
 ) -> Ranking:
-    """Rank a few light queries in less time than it takes to load numba.
+    """Rank queries without kernels, up to the one at which these are compiled.
 
     scipy adds up each row in the same order as the kernels, so the scores are equal to the bit.
     """
     ranking = _empty_ranking(len(queries), min(k, len(factors.right_norms)))
     allowed = np.ones(len(factors.right_norms), dtype=np.bool_) if candidates is None else candidates
     for q, query in enumerate(queries):
+        check_cancelled()
+        if q and len(queries) - q > 1 and "rows" in factors.compiled:
+            return _trimmed(Ranking(ranking.rows[:q], ranking.scores[:q], ranking.sizes[:q]))
         targets, m = _product_by_scipy(factors, query)
         scores = normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
         kept = np.flatnonzero((m > 0) & (targets != skipped[q]) & allowed[targets])
@@ -230,6 +237,8 @@ def _index_for(factors: Factors, num_queries: int) -> Index | None:
     if factors.work < (_HEAVY if num_queries <= FEW else _LIGHT) or not factors.bounds_are_safe:
         return None
     if factors.index is None and factors.answered * factors.work < _BUILD * factors.left.nnz:
+        return None
+    if not _are_kernels_ready(factors, "index", is_worth_waiting=True):
         return None
     try:
         index = index_of(factors)
@@ -296,14 +305,14 @@ def top_k_of_set(
 
     One kernel call ranks w as the row of one query, unless a weight is negative.
     """
-    if isinstance(factors, Chain) or weights.min() < 0 or not _kernels_pay(factors, 1):
+    if isinstance(factors, Chain) or weights.min() < 0 or not _kernels_pay(factors, "set", 1):
         return best_of(score_set(factors, normalisation, members, weights), left_out, k, candidates)
     row = combined_row(rows_of(factors.left, members), weights)
     width = len(factors.right_norms)
     most = min(k + len(left_out), width)
     rows, scores = np.empty(most, dtype=np.int64), np.empty(most)
     scratch = borrow_scratch(width)
-    size = product_kernels().top_k_of_row(
+    size = _kernels().top_k_of_row(
         _as_left(factors, row), factors.arrays[1], np.array([row.norm]), factors.right_norms, formula_of(normalisation),
         0, -1, _ALL if candidates is None else np.array(candidates), scratch, rows, scores,
     )  # fmt: skip
@@ -356,8 +365,8 @@ def _add_up(factors: Factors, row: CombinedRow) -> Floats:
     total = np.zeros(len(factors.right_norms))
     if not len(row.middles):
         return total
-    if _loaded is not None:
-        _loaded.add_row(_as_left(factors, row), factors.arrays[1], total)
+    if _is_compiled(factors, "set"):
+        _kernels().add_row(_as_left(factors, row), factors.arrays[1], total)
         return total
     part = (
         csr_array((row.values, row.middles, [0, len(row.middles)]), shape=(1, factors.right.shape[0])) @ factors.right
@@ -387,8 +396,8 @@ def score_product(factors: Product, normalisation: int | Formula, queries: Rows)
         for block, part in factors.blocks(queries):
             scores[block] = score_product(part, normalisation, part.all_rows)
         return scores
-    if _kernels_pay(factors, len(queries)):
-        product_kernels().score_rows(*factors.arrays, formula_of(normalisation), queries, scores)
+    if _kernels_pay(factors, "scores", len(queries)):
+        _kernels().score_rows(*factors.arrays, formula_of(normalisation), queries, scores)
         return scores
     for q, query in enumerate(queries):
         targets, m = _product_by_scipy(factors, query)
@@ -400,12 +409,12 @@ def score_product(factors: Product, normalisation: int | Formula, queries: Rows)
 
 def score_targets(factors: Product, normalisation: int | Formula, row: int, targets: Rows) -> Floats:
     """Return the score of one query with some targets; shape (targets,)."""
-    if _loaded is None or isinstance(factors, Chain):
+    if isinstance(factors, Chain) or not _is_compiled(factors, "scores"):
         every = score_product(factors, normalisation, np.array([row]))
         return np.asarray(every[0][targets])
     factors.answered += 1
     scores = np.empty(len(targets))
-    _loaded.score_targets(*factors.arrays, formula_of(normalisation), row, targets, scores)
+    _kernels().score_targets(*factors.arrays, formula_of(normalisation), row, targets, scores)
     return scores
 
 
@@ -417,6 +426,13 @@ def range_of_product(
 
     By Cauchy-Schwarz only targets with a norm near the query's can reach it, and only these are added up.
     """
+    if not _are_kernels_ready(factors, "range", is_worth_waiting=True):
+        step = max(1, _DENSE // max(1, len(factors.right_norms)))
+        blocks = (slice(at, at + step) for at in range(0, len(queries), step))
+        return _concatenated([
+            range_of_scores(score_product(factors, normalisation, queries[block]), skipped[block], min_score)
+            for block in blocks
+        ])  # fmt: skip
     from neupath.engine import index_kernels as kernels
 
     index = index_of(factors)
@@ -455,70 +471,176 @@ def _concatenated(parts: list[HitLists]) -> HitLists:
 
 
 # ---- Loading the kernels -------------------------------------------------------------------------
-_LOADING = 100_000  # the cost of loading numba, half a second, in additions by scipy
+# A thread imports numba and reads kernels from its cache, or compiles them where the cache has none, when asked for.
+_LOADING = 10_000_000  # the cost of loading numba and kernels from a cache, 0.3 seconds, in additions by scipy
 _BY_SCIPY = 3000  # the cost of a query by scipy besides its additions
+_SEVERAL = 8  # queries along a product after which more are expected
+_PATIENCE = 1.0  # seconds that a long search waits for kernels, which suffice to read them from a cache
+_DENSE = 1 << 24  # scores of a block of queries
 _KERNELS = "neupath.engine.product_kernels"
+SEARCHES = "row", "rows", "scores", "set", "index", "range"
+"""The searches that have kernels: of one query, of many, all scores, of a set, and by an index, best or in a range."""
+
+_log = logging.getLogger("neupath.compilation")
 _loaded: ModuleType | None = None
 _loader: Thread | None = None
 _starting = Lock()
+_queue: deque["_Request"] = deque()
+_requests: dict[tuple[int, str], "_Request"] = {}  # by the set of compiled searches, of one per types, and the search
+
+
+@dataclass(eq=False)
+class _Request:
+    """Kernels to compile: those of a search for the types of some factors, of which `factors` is the smallest."""
+
+    factors: Factors
+    compiled: set[str]
+    search: str
+    asked_at: float = field(default_factory=monotonic)
+    done: Event = field(default_factory=Event)
+
+    def wait(self) -> None:
+        """Wait until the kernels are compiled, but no longer than `_PATIENCE` after they were asked for."""
+        left = self.asked_at + _PATIENCE - monotonic()
+        if left > 0 and not self.done.wait(left):
+            _log.info("compiling the search for its first use on this machine; scipy searches meanwhile")
 
 
 def product_kernels() -> ModuleType:
-    """Return the kernels of a product; the first call loads numba."""
+    """Return the kernels of a product, which from now on are compiled when they are called, on no other thread."""
     global _loaded  # noqa: PLW0603
     if _loaded is None:
         _loaded = import_module(_KERNELS)
     return _loaded
 
 
-def _kernels_pay(factors: Factors, num_queries: int) -> bool:
-    """Count a search; return whether to take the kernels: they are loaded, or the queries so far cost more than that.
+@cache
+def _kernels() -> ModuleType:
+    return import_module(_KERNELS)
 
-    From the second search on, a thread loads them, since more will come. A one-shot command goes without.
+
+def _is_compiled(factors: Factors, search: str) -> bool:
+    """Whether the kernels of a search are compiled, or this thread compiles them by calling them."""
+    return search in factors.compiled or _loaded is not None or current_thread() is _loader
+
+
+def _kernels_pay(factors: Factors, search: str, num_queries: int) -> bool:
+    """Count a search; return whether to take its kernels, which are loaded once the queries so far cost more than that.
+
+    After several searches a thread loads them, since more will come. A one-shot command goes without.
     """
+    is_one_of_several = factors.answered >= _SEVERAL
     factors.answered += num_queries
-    if _loaded is not None:
-        return True
-    if factors.answered * (factors.work + _BY_SCIPY) >= _LOADING:
-        _wait_for_loader()
-        return True
-    if _loader is None and "numba" in sys.modules:
-        return True
-    if _loader is None and factors.answered > num_queries:
-        _load_in_background(factors)
-    return False
+    is_long = factors.answered * (factors.work + _BY_SCIPY) >= _LOADING
+    if is_long or is_one_of_several:
+        return _are_kernels_ready(factors, search, is_worth_waiting=is_long)
+    return _is_compiled(factors, search)
 
 
-def _load_in_background(factors: Factors) -> None:
-    """Load numba and the kernel of one query on a thread; a program that ends waits for the step at hand only."""
+def _are_kernels_ready(factors: Factors, search: str, *, is_worth_waiting: bool) -> bool:
+    """Ask for the kernels of a search unless they are compiled; return whether they are."""
+    if _is_compiled(factors, search):
+        return True
+    request = _request(factors, search)
+    if request is not None and is_worth_waiting:
+        request.wait()
+    return search in factors.compiled
+
+
+def load_kernels(factors: Product) -> None:
+    """Compile the kernels of all searches for the types of a product, on a thread, and wait for it."""
+    requests = [_request(factors, search) for search in SEARCHES if isinstance(factors, Factors)]
+    for request in requests:
+        if request is not None:
+            request.done.wait()
+
+
+def _request(factors: Factors, search: str) -> _Request | None:
+    """Let the thread compile the kernels of a search; None where no thread can be started."""
     global _loader  # noqa: PLW0603
-
-    def load() -> None:
-        for module in ("numba", _KERNELS):
-            if not main_thread().is_alive():
-                return
-            try:
-                kernels = import_module(module)
-            except (ImportError, OSError, MemoryError):
-                return  # for example too little memory; a search that needs the kernels then raises it
-        width = len(factors.right_norms)
-        scratch = np.zeros(width), np.empty(width + 1, dtype=np.uint32), np.empty(width + 1)
-        best = np.empty(1, dtype=np.int64), np.empty(1)
-        kernels.top_k_of_row(*factors.arrays, formula_of(Normalisation.NONE), 0, -1, _ALL, scratch, *best)
-        product_kernels()
-
+    key = id(factors.compiled), search
     with _starting:
-        if _loader is None:
-            thread = Thread(target=load, name="neupath-kernels")
-            with suppress(RuntimeError):  # no thread can be started: the kernels are loaded once they pay
-                thread.start()
+        if key not in _requests:
+            if _loader is None:
+                thread = Thread(target=_compile_requests, name="neupath-kernels")
+                try:
+                    thread.start()  # it waits for `_starting`
+                except RuntimeError:
+                    return None
                 _loader = thread
+            _requests[key] = _Request(_smallest(factors), factors.compiled, search)
+            _queue.append(_requests[key])
+        return _requests[key]
+
+
+def _compile_requests() -> None:
+    """Compile what is asked for; a program that ends waits for the step at hand only."""
+    global _loader  # noqa: PLW0603
+    while True:
+        with _starting:
+            if not _queue or not main_thread().is_alive():
+                _loader = None
+                return
+            request = _queue.popleft()
+        try:
+            for module in ("numba", _KERNELS):
+                if main_thread().is_alive():
+                    import_module(module)
+            if main_thread().is_alive():
+                _try(request.factors, request.search)
+                request.compiled.add(request.search)
+        except (ImportError, OSError, MemoryError):
+            pass  # for example too little memory; scipy searches
+        finally:
+            request.done.set()
+
+
+def _smallest(factors: Factors) -> Factors:
+    """Return a product of one entry whose arrays have the types of another's."""
+
+    def entry(matrix: Csr) -> Csr:
+        own = csr_array([[1.0 if factors.fits_single else 0.1]])
+        own.indptr, own.indices, own.data = (
+            _alike(getattr(own, name), getattr(matrix, name)) for name in ("indptr", "indices", "data")
+        )
+        return own
+
+    is_symmetric = factors.right_norms is factors.left_norms
+    left_norms = _alike(np.ones(1), factors.left_norms)
+    right_norms = left_norms if is_symmetric else _alike(np.ones(1), factors.right_norms)
+    return Factors(entry(factors.left), entry(factors.right), left_norms, right_norms)
+
+
+def _alike(array: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
+    alike = array.astype(other.dtype)
+    alike.flags.writeable = other.flags.writeable
+    return alike
+
+
+def _try(factors: Factors, search: str) -> None:
+    """Search by kernels, so that they are compiled."""
+    dice, queries, nobody = formula_of(Normalisation.DICE), np.zeros(2, dtype=np.int64), np.full(2, -1)
+    if search == "row":
+        _search_row(factors, dice, 0, -1, 1, _ALL)
+    elif search == "rows":
+        top_k_of_product(factors, dice, queries, nobody, 1, np.ones(1, dtype=np.bool_))
+    elif search == "scores":
+        score_product(factors, dice, queries)
+        score_targets(factors, dice, 0, queries)
+    elif search == "set":
+        top_k_of_set(factors, dice, queries[:1], np.ones(1), queries[:0], 1)
+        score_set(factors, dice, queries[:1], np.ones(1))
+    elif search == "index":
+        _top_k_by_index(factors, index_of(factors), dice, queries, nobody, 1, None)
+    else:
+        range_of_product(factors, dice, queries, nobody, 0.5)
 
 
 def _wait_for_loader() -> None:
     """Wait until modules are imported: a forked child would wait forever for the thread that imports them."""
-    if _loader is not None and _loader is not current_thread():
-        _loader.join()
+    loader = _loader
+    if loader is not None and loader is not current_thread():
+        loader.join()
 
 
 # ---- Threads and scratch memory ------------------------------------------------------------------

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock, Thread
 
+from neupath.engine import topk
 from neupath.engine.cache import LRU, bytes_of
 from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
@@ -27,14 +28,14 @@ from neupath.service.measure_process import ProcessScorer, needs_process
 from neupath.service.schemas import NodesRequest, RequestError
 from neupath.store import Edge, Update
 
-
 # ---- Before the start ----------------------------------------------------------------------------
+_warming_up = Event()
+
+
 def load_kernels() -> None:
-    """Search and update the smallest graph, so that no request waits for numba to load the kernels."""
+    """Compile all kernels of searches and updates, or read them from numba's cache: no request should wait for it."""
     hin, measure = load("toy"), PathSim("author-paper-author")
-    measure.fit(hin).top_k("Mike")
-    measure.top_k(["Mike", "Mary"])
-    measure.score("Mike", "Mary")
+    topk.load_kernels(measure.fit(hin).factors_)
     live = LiveGraph(hin)
     live.attach(measure)
     live.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
@@ -176,7 +177,12 @@ class StoreHandle:
         return handle.version == self._live.graph.view().version
 
     def attach(self, scorer: Scorer) -> "FittedScorer":
-        """Let a scorer follow updates from now on, and return it at the newest version."""
+        """Let a scorer follow updates from now on, and return it at the newest version.
+
+        While the kernels of updates are compiled, it is fitted to that version alone.
+        """
+        if _warming_up.is_set():
+            return self.at().fit(scorer)
         attached, handle = self._live.attach(scorer), self.at()
         is_newest = attached.hin_ is handle.hin  # another update may come between the two
         return FittedScorer(handle, attached) if is_newest else handle.fit(scorer)
@@ -400,12 +406,20 @@ class GraphRegistry:
         return {"left_out": left_out} if left_out else {}
 
     def warm_up(self) -> None:
-        """Load the kernels and index the names, so that the first request does not wait for them."""
-        load_kernels()
+        """Index the names, and load the kernels on a thread, which after an installation takes half a minute."""
         for handle in map(self.graph, self.graphs):
             for names in handle.names.values():
                 if len(names.nodes) <= _INDEXED_AT_START:
                     names.prepare()
+        _warming_up.set()
+        Thread(target=self._load_kernels, name="neupath-warm-up", daemon=True).start()
+
+    def _load_kernels(self) -> None:
+        try:
+            load_kernels()
+        finally:
+            _warming_up.clear()
+            self.cache.clear()  # measures of stores that do not follow updates
 
     def clear_cache(self) -> None:
         for cache in (self.cache, self._past_cache, self._whole_cache):
