@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from typing import Annotated, Any, NoReturn
 from unicodedata import category
 
@@ -217,10 +218,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. An error that the user can fix is one line and exit code 2."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads leave the cores to others while they wait
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors=_STAND_INS)  # a terminal that cannot show a character still shows the rest
+    _prepare(is_own_process=arguments is None)
     try:
         with _notes_on_sources():
             code = app(args=None if arguments is None else list(arguments), prog_name="neupath", standalone_mode=False)
@@ -248,6 +246,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if code == INTERRUPTED:  # the command-line parser turns Ctrl-C into an exit code
         _fail("interrupted", INTERRUPTED)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _prepare(*, is_own_process: bool) -> None:
+    """Prepare the output, and what loads libraries."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads leave the cores to others while they wait
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_STAND_INS)  # a terminal that cannot show a character still shows the rest
+    if is_own_process:
+        sys.meta_path.insert(0, _PandasOnlyForPlugins())
+
+
+class _PandasOnlyForPlugins(MetaPathFinder):
+    """Keeps pyarrow from importing pandas, 0.2 s, to ask whether a list or a text is of pandas: here none is.
+
+    Where plug-ins are installed it is imported, since pyarrow asks but once.
+    """
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:  # noqa: ARG002
+        if fullname == "pandas" and _importing_package() in ("neupath", "pyarrow") and not _has_plugins():
+            raise ModuleNotFoundError("no command needs pandas", name=fullname)
+
+
+def _importing_package() -> str:
+    """Return the package of the code that imports a module, or that calls compiled code that does."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _has_plugins() -> bool:
+    from importlib.metadata import entry_points  # takes a while to import
+
+    every = entry_points()
+    others = (entry for group in every.groups if group.startswith("neupath.") for entry in every.select(group=group))
+    return any(entry.dist is None or entry.dist.name != "neupath" for entry in others)
 
 
 _NO_MEMORY = (
