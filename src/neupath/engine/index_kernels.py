@@ -6,7 +6,7 @@ Sums run in the order of the query's row, as in `product_kernels`, so scores are
 import numpy as np
 
 from neupath.engine.formula import COSINE, NONE, OVERLAP, TVERSKY
-from neupath.engine.product_kernels import NO_ROWS, compiled, insert, normalised, ranks_below
+from neupath.engine.product_kernels import NO_ROWS, compiled, copy_to, insert, normalised, ranks_below
 from neupath.graph.hin import mix64
 
 # ---- Building the index --------------------------------------------------------------------------
@@ -460,7 +460,8 @@ def _with_room(labels, scores, size, wanted):
         return labels, scores
     longer = max(wanted, 2 * len(labels))
     more_labels, more_scores = np.empty(longer, dtype=np.uint32), np.empty(longer)
-    more_labels[:size], more_scores[:size] = labels[:size], scores[:size]
+    copy_to(more_labels, labels[:size])
+    copy_to(more_scores, scores[:size])
     return more_labels, more_scores
 
 

@@ -153,6 +153,13 @@ def insert(scores, rows, size, score, row):
 
 
 @compiled
+def copy_to(target, source):
+    """Copy an array to the beginning of another; as a slice, numba compiles the message for shapes that differ, too."""
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+@compiled
 def _sort_heap(scores, rows, size):
     """Turn the heap into a list, best first."""
     for end in range(size - 1, 0, -1):

@@ -17,7 +17,7 @@ query's do.
 import numpy as np
 
 from neupath.engine.formula import COSINE, NONE, OVERLAP
-from neupath.engine.product_kernels import compiled, normalised
+from neupath.engine.product_kernels import compiled, copy_to, normalised
 
 _NO_RANK = 1 << 60
 
@@ -157,7 +157,7 @@ def restore(problem, changed, base, state):
         every = every or touches_query[element]
     if every:
         for part in range(3):
-            state[part][:] = base[part]
+            copy_to(state[part], base[part])
         return
     for element in changed:
         for i in range(starts[element], starts[element + 1]):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath.engine.product_kernels import NO_ROWS, compiled, keep_best, normalised
+from neupath.engine.product_kernels import NO_ROWS, compiled, copy_to, keep_best, normalised
 from neupath.engine.products import LARGEST
 
 # ---- Arrays --------------------------------------------------------------------------------------
@@ -231,8 +231,8 @@ def reached(fields, row):
     first, last = _base_of(rows.indptr, row)
     more, end = _more_of(rows.spans, rows.columns, row)
     columns = np.empty(_length_of(rows, row), dtype=np.int64)
-    columns[: last - first] = rows.indices[first:last]
-    columns[last - first :] = rows.columns[more:end]
+    copy_to(columns, rows.indices[first:last])
+    copy_to(columns[last - first :], rows.columns[more:end])
     return np.sort(columns) if end > more else columns
 
 

@@ -5,7 +5,7 @@ All walk the rows of a sparse matrix in the order of their entries, so results d
 
 import numpy as np
 
-from neupath.engine.product_kernels import NO_ROWS, compiled
+from neupath.engine.product_kernels import NO_ROWS, compiled, copy_to
 
 
 # ---- PPR and RWR ---------------------------------------------------------------------------------
@@ -141,7 +141,8 @@ def _longer(nodes, values, used, least):
     """Return longer arrays that begin like these."""
     room = max(2 * len(nodes), least)
     more_nodes, more_values = np.empty(room, np.int64), np.empty(room)
-    more_nodes[:used], more_values[:used] = nodes[:used], values[:used]
+    copy_to(more_nodes, nodes[:used])
+    copy_to(more_values, values[:used])
     return more_nodes, more_values
 
 
