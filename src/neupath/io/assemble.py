@@ -1,8 +1,8 @@
 """Make a graph of the tables that a plan describes: ids become rows, and errors name the bad row.
 
 `Assembler` is the one path. Each table passes by once, whole or in batches: its ids are numbered, its weights checked
-and its attributes looked at. Tables with attributes then pass by again, to convert them. The path has two ends:
-`MemoryAssembler` gives a `HIN`; `StoreAssembler` in `io.out_of_core` keeps edges on disk and writes a store.
+and its attributes looked at. Tables with attributes then pass by again, to convert them. `MemoryAssembler` makes a
+`HIN`; `StoreAssembler` in `io.out_of_core` keeps edges on disk and writes a store.
 """
 
 import math
@@ -99,7 +99,7 @@ class NodePool(_TableRows):
         self.keys = Numbering()
         """What the ends of edges are looked up by: the ids, behind their spaces if they have some."""
         self.row_of_key: Numbers | None = None
-        """The place of each key in the order of the nodes, if that is another one than theirs."""
+        """The row of each key, if the nodes are not in the order of their keys."""
         self.ids: Any = None
         self.names: pa.Array | None = None
         """The names that edges give to their ends."""
@@ -147,21 +147,21 @@ class NodePool(_TableRows):
 
 
 @dataclass
-class _BadEnds:
-    """What is wrong with the ids in a column of ends: the first that is empty, and those of no node."""
+class _BadIds:
+    """The bad ids in a column: the first empty one, and the unknown ends of edges or the repeated ids of nodes."""
 
     empty: int | None = None
-    unknown: int | None = None
+    wrong: int | None = None
     value: object = None
     count: int = 0
 
-    def update(self, ids: Any, unknown: Rows, before: int) -> None:
+    def update(self, ids: Any, wrong: Rows, before: int) -> None:
         missing = missing_ids(ids)
         if self.empty is None and len(missing):
             self.empty = before + int(missing[0])
-        if self.unknown is None and len(unknown):
-            self.unknown, self.value = before + int(unknown[0]), ids[int(unknown[0])].as_py()
-        self.count += len(unknown)
+        if self.wrong is None and len(wrong):
+            self.wrong, self.value = before + int(wrong[0]), ids[int(wrong[0])].as_py()
+        self.count += len(wrong)
 
 
 class EdgeGroup(_TableRows):
@@ -172,7 +172,7 @@ class EdgeGroup(_TableRows):
         self.number, self.plans = number, plans
         self.attributes = EdgeAttributeColumns(self.selections)
         self.is_weighted = any("weight" in selection.columns for selection in self.selections)
-        self.bad_ends = {end: _BadEnds() for end in ENDS}
+        self.bad_ends = {end: _BadIds() for end in ENDS}
         self.weight_error: GraphError | None = None
         self.empty_relation: int | None = None
         self.names: dict[str, list[tuple[Numbers, Any]]] = {end: [] for end in ENDS}
@@ -239,7 +239,7 @@ class Assembler(ABC):
 
     # ---- Nodes ----
     def _read_nodes(self, pool: NodePool) -> None:
-        ids, codes, kept, bad = [], [], [], _BadEnds()
+        ids, codes, kept, bad = [], [], [], _BadIds()
         is_folded = any(selection.fold_ids for selection in pool.selections)
         for number, (plan, attributes) in enumerate(zip(pool.plans, pool.attributes, strict=True)):
             for rows in self.first_pass(plan.selection):
@@ -259,8 +259,8 @@ class Assembler(ABC):
             self.notes += attributes.notes(self.texts_of(plan.selection))
         if bad.empty is not None:
             raise empty_id(pool.place(bad.empty))
-        if bad.unknown is not None:
-            raise repeated_id(pool.place(bad.unknown), bad.value)
+        if bad.wrong is not None:
+            raise repeated_id(pool.place(bad.wrong), bad.value)
         pool.ids = join_arrays(ids)
         pool.kept = np.concatenate(kept) if is_folded else None
         pool.types = np.concatenate(codes) if self.shared is not None else None
@@ -334,10 +334,10 @@ class Assembler(ABC):
         for bad, pool in zip(group.bad_ends.values(), self.ends(group), strict=True):
             if bad.empty is not None:
                 raise empty_end(group.place(bad.empty), pool.name)
-            if bad.unknown is not None:
+            if bad.wrong is not None:
                 similar = similar_id(bad.value, pool.keys.values)
                 where = None if self.shared is None else "node tables" if len(pool.plans) > 1 else "nodes table"
-                raise unknown_end(group.place(bad.unknown), pool.name, bad.value, bad.count, where, similar)
+                raise unknown_end(group.place(bad.wrong), pool.name, bad.value, bad.count, where, similar)
         if self.edges_say_types and not self.pools["node"].plans:
             self._name_ends(self.pools["node"], group)
         if group.weight_error is not None:
@@ -470,7 +470,7 @@ class Assembler(ABC):
         types = self.pools["node"].type_names
         return self.options.relation(types[source], self.relations.values[name].as_py(), types[target])
 
-    # ---- What the two ends do differently ----
+    # ---- What memory and store do differently ----
     @abstractmethod
     def first_pass(self, selection: Selection) -> Iterator[SelectedRows]:
         """Read a table for the first time; its attributes are looked at."""

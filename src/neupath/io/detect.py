@@ -144,8 +144,8 @@ def _with_settings(plan: Plan, settings: Config) -> Plan:
     return replace(plan, nodes=nodes, edges=edges)
 
 
-class Sorted:
-    """Tables of nodes, those of edges, and notes on the others."""
+class SortedTables:
+    """The tables of a source: those of nodes, those of edges, and notes on the others."""
 
     def __init__(self, tables: Sequence[Table], known: Iterable[str] = ()) -> None:
         self.types = types = TypeNames(tables, known)
@@ -187,8 +187,10 @@ def _node_plan(table: Table, entry: NodesConfig, node_type: str) -> NodePlan:
 
 
 # ---- Columns that hold further edges -------------------------------------------------------------
-def _held_relation(node: NodePlan, column: str, types: TypeNames, tables: Mapping[str, Table]) -> EdgePlan | str | None:
-    """Return the relation that a column of a node table holds, or why it holds none, or None if it is no question."""
+def _relation_in_column(
+    node: NodePlan, column: str, types: TypeNames, tables: Mapping[str, Table]
+) -> EdgePlan | str | None:
+    """Return the relation in a column of a node table, or why a likely column holds none, or None for any other."""
     table, split = node.selection.table, find_split(node.selection.table, column)
     word = singular(entity(column) or column) if split else entity(column) or column
     target = node.node_type if is_own_role(word) else types.known(word)
@@ -209,7 +211,7 @@ def _held_relation(node: NodePlan, column: str, types: TypeNames, tables: Mappin
 
 
 def _why_no_key(node: NodePlan, column: str, word: str, is_new: bool) -> str | None:
-    """Return why an id column of a node table is no foreign key, or None if it is one; `is_new`: to an unknown type."""
+    """Return why an id column of a node table is no foreign key, or None if it is; `is_new` if its type is unknown."""
     table = node.selection.table
     if is_identifier(word):
         return "it names identifiers of another system"
@@ -223,18 +225,18 @@ def _why_no_key(node: NodePlan, column: str, word: str, is_new: bool) -> str | N
 
 
 def _leads_to(table: Table, column: str, other: Table) -> bool:
-    """Whether the first values of a column are ids of another table, of which all ids are among its first values."""
+    """Whether the first values of a column are ids of another table that is small enough to know all of its ids."""
     ids = set(other.sample[other.columns[0]])
     cells = {cell for cell in table.sample[column] if cell}
     return bool(cells) and is_sampled_whole(other) and cells <= ids
 
 
-def _hold(
+def _relations_in_columns(
     nodes: Sequence[NodePlan], open_nodes: Sequence[NodePlan], edges: Sequence[EdgePlan], types: TypeNames
 ) -> tuple[list[NodePlan], list[EdgePlan], list[str]]:
-    """Find the relations in the columns of node tables whose columns graph.toml does not choose.
+    """Find the relations in columns of node tables, except where graph.toml chooses the columns.
 
-    Return what is left of the node tables, the relations, and notes on the columns that rather stay attributes.
+    Return the node tables without these columns, the relations, and notes on likely columns that stay attributes.
     """
     tables = {node.node_type: node.selection.table for node in nodes}
     taken = {(edge.selection.table, column) for edge in edges for column in edge.selection.columns.values()}
@@ -244,7 +246,7 @@ def _hold(
         table, kept = node.selection.table, []
         for column in node.selection.attributes:
             is_open = node in open_nodes and table.has_header and (table, column) not in taken
-            found = _held_relation(node, column, types, tables) if is_open else None
+            found = _relation_in_column(node, column, types, tables) if is_open else None
             if isinstance(found, EdgePlan) and found.selection.split is not None:
                 relation = found.relation
                 if frozenset((relation.source, relation.target)) in joined:
@@ -264,8 +266,8 @@ def _other_keys(
 ) -> tuple[list[EdgePlan], list[str]]:
     """Return the relations to the other foreign keys of a table of edges, as of order_id, customer_id and product_id.
 
-    A key counts if it is called an id, its type has a table of nodes, and its first values are in that table. The
-    second list has a note on each key that does not.
+    A column is such a key if it is called an id, its type has a table of nodes, and its first values are in that
+    table. The second list notes the columns called ids that are no keys.
     """
     of_type = {node.node_type: node.selection for node in nodes}
     found, notes = [], []
@@ -296,7 +298,7 @@ def _other_keys(
     return found, notes
 
 
-def _note_rule(edge: EdgePlan) -> str:
+def _note_relation(edge: EdgePlan) -> str:
     selection = edge.selection
     column, split = selection.columns["target"], selection.split
     how = "" if split is None else ", its cells split as lists" if split == LISTS else f", its cells split at {split}"
@@ -312,13 +314,15 @@ def _relations(source: Source) -> Plan | str:
     settings = source.settings
     configured = [source.find(name) for name in settings.files]
     explicit = [*settings.nodes, *(end for entry in settings.edges for end in (entry.source, entry.target))]
-    tables = Sorted(_not_named(source.tables, configured), explicit)
+    tables = SortedTables(_not_named(source.tables, configured), explicit)
     named = [_node_plan(source.find(entry.file), entry, kind) for kind, entry in settings.nodes.items()]
     open_nodes = [*tables.nodes, *(node for node in named if settings.nodes[node.node_type].attributes is None)]
     _refuse_copies(tables.edges)
     keys, key_notes = _other_keys(tables.edges, [*tables.nodes, *named], tables.types)
     own = _configured(source)
-    nodes, held, held_notes = _hold([*tables.nodes, *named], open_nodes, [*tables.edges, *keys, *own], tables.types)
+    nodes, held, held_notes = _relations_in_columns(
+        [*tables.nodes, *named], open_nodes, [*tables.edges, *keys, *own], tables.types
+    )
     edges = [*tables.edges, *keys, *own, *held]
     if not edges and not nodes and len(source.tables) == 1 and not settings.names_tables:
         return "; ".join(tables.notes)
@@ -329,9 +333,11 @@ def _relations(source: Source) -> Plan | str:
     _refuse_two_node_tables(nodes)
     refuse_repeated_ids(nodes)
     by_rule = [edge for edge in tables.edges if edge.selection.split is not None]
-    notes = [*tables.notes, *map(_note_rule, (*by_rule, *keys, *held)), *held_notes, *key_notes]
+    notes = [*tables.notes, *map(_note_relation, (*by_rule, *keys, *held)), *held_notes, *key_notes]
     attributes = {id(edge): entry.attributes for edge, entry in zip(own, settings.edges, strict=True)}
-    return _finish(source, nodes, edges, notes, {key: names for key, names in attributes.items() if names is not None})
+    return _plan_relations(
+        source, nodes, edges, notes, {key: names for key, names in attributes.items() if names is not None}
+    )
 
 
 def _not_named(tables: Sequence[Table], configured: Sequence[Table]) -> list[Table]:
@@ -384,7 +390,7 @@ def _columns_of_types(table: Table, source: str, target: str) -> list[str]:
     return list(table.columns[:2])
 
 
-def _finish(
+def _plan_relations(
     source: Source,
     nodes: Sequence[NodePlan],
     edges: Sequence[EdgePlan],
@@ -393,8 +399,8 @@ def _finish(
 ) -> Plan:
     """Return the plan of relations: choose the attributes of their edges, and note what is not read.
 
-    `attributes` are those that are chosen already, by the `id` of a plan. Of others, the columns beside the ends are
-    attributes; in a table of nodes these describe the nodes.
+    `attributes` maps the `id` of an edge plan to attributes that are chosen already. The edges of other plans have all
+    columns beside the ends as attributes, unless the table holds nodes, which these columns then describe.
     """
     options, named = source.options, attributes or {}
     options.check_names([edge.relation.name for edge in edges])
@@ -485,12 +491,12 @@ def _wide(source: Source) -> Plan | str:
         for column, target in zip(columns, targets, strict=True)
         for split in (find_split(table, column),)
     ]
-    notes = [*map(_note_rule, edges)]
+    notes = [*map(_note_relation, edges)]
     if not (source.duplicates or source.settings.duplicates):
         source = replace(source, duplicates="drop")
         dropped = f"{table.label}: edges that several rows repeat were read once"
         notes += [] if is_unique(table, first) else [dropped]
-    return _finish(source, [], edges, notes, dict.fromkeys(map(id, edges), ()))
+    return _plan_relations(source, [], edges, notes, dict.fromkeys(map(id, edges), ()))
 
 
 def _has_plain_header(table: Table) -> bool:
@@ -520,16 +526,16 @@ def _edge_list(source: Source) -> Plan | str:
     if ends is None and not share_ids(table, columns):
         return ""
     edge = edge_plan(table, ("node", "node"), "edge", columns, weight_column(table, columns))
-    return _finish(source, [], [edge], [f"{table.label}: all nodes were read as one type, node"])
+    return _plan_relations(source, [], [edge], [f"{table.label}: all nodes were read as one type, node"])
 
 
-def _nothing(source: Source) -> Plan:
+def _refuse(source: Source) -> Plan:
     _note_partitions(source.tables)  # raises if ids are in the names of folders
-    raise no_relation(source, [], [*Sorted(source.tables).notes, *source.notes])
+    raise no_relation(source, [], [*SortedTables(source.tables).notes, *source.notes])
 
 
 def _triples(source: Source) -> Plan | str:
-    return plan_triples(source, lambda table: bool(Sorted([table]).edges))
+    return plan_triples(source, lambda table: bool(SortedTables([table]).edges))
 
 
 RULES = (
@@ -541,7 +547,7 @@ RULES = (
     Rule("relations", "the names of tables, and which columns are called ids", _relations, "movielens"),
     Rule("wide table", "a lone table whose header names types, such as movie, actor", _wide, "wide_table"),
     Rule("edge list", "a lone table of two columns that share ids", _edge_list, "snap_edge_list"),
-    Rule("nothing", "which graph.toml could read the tables", _nothing, "amazon_ratings"),
+    Rule("nothing", "which graph.toml could read the tables", _refuse, "amazon_ratings"),
 )
 """The rules, in the order in which they are tried."""
 

@@ -149,7 +149,7 @@ def first_repeat(ids: pa.Array) -> int | None:
 
 
 def are_new(numbers: Numbers, known: int) -> NDArray[np.bool_]:
-    """Mark the rows in which a number stands for the first time, if new ones are given in order from `known` on."""
+    """Mark the rows in which a number from `known` on occurs for the first time; new numbers come in order."""
     marks: NDArray[np.bool_] = np.diff(np.maximum.accumulate(np.maximum(numbers, known - 1)), prepend=known - 1) > 0
     return marks
 
@@ -264,7 +264,7 @@ def empty_looking(ids: pa.Array) -> Rows:
 
 
 def find_twins(ids: pa.Array) -> tuple[int, list[str]]:
-    """Return how many distinct ids are another one but for case or spaces, and the first two that are."""
+    """Count the ids that equal an earlier one except for case or spaces; return the first such pair, too."""
     if not pa.types.is_string(ids.type) or not len(ids):
         return 0, []
     used = _bytes_used(ids)
@@ -280,7 +280,7 @@ def find_twins(ids: pa.Array) -> tuple[int, list[str]]:
 
 
 def find_fractions(ids: pa.Array) -> tuple[int, str]:
-    """Return how many ids are such as 1.0 where 1 is an id too, as one file may write them, and the first."""
+    """Count the ids such as 1.0 where 1 is an id, too; return the first of them, too."""
     if not pa.types.is_string(ids.type) or not len(ids) or not _bytes_used(ids)[ord(".")]:
         return 0, ""
     candidates = ids.filter(pc.match_substring_regex(ids, r"^[0-9]+\.0$"))
@@ -298,7 +298,7 @@ def _bytes_used(texts: pa.Array) -> NDArray[np.bool_]:
 
 
 def similar_id(value: object, ids: pa.Array) -> str | None:
-    """Return the first of some ids that is a value but for case or spaces, or else the same number, as 7 is 007."""
+    """Return the first id that equals a value except for case or spaces, or else as a number, as 7 equals 007."""
     if not isinstance(value, str) or not (pa.types.is_string(ids.type) or pa.types.is_integer(ids.type)):
         return None
     texts = ids.cast(pa.string())

@@ -72,7 +72,7 @@ def _select_edges(
     *,
     all_text: bool = False,
 ) -> tuple[Selection, list[str]]:
-    """Choose the weight and the attributes of edges, not the `others`; return notes on what is left out, too."""
+    """Select edges with weight and attributes, which are not the columns `others`; note what is left out."""
     weight = table.column(entry.weight, "weight") if entry.weight else weight_column(table, columns.values())
     roles = {**columns, **existing(weight=weight)}
     chosen = choose_columns(table, {*roles.values(), *others}, weight, entry.attributes, entry.attribute_types)
@@ -384,7 +384,7 @@ def _plan_triples(source: Source, tables: Sequence[Table]) -> Plan:
 
 
 def _triple_columns(table: Table, triples: TriplesConfig) -> tuple[dict[str, str], list[str]]:
-    """Return the columns of triples, of the types and names of their ends, and further pairs of ids, which are left."""
+    """Return the columns of triples with the types and names of their ends, and the id columns that are not read."""
     ends = find_ends(table)
     by_header = triples.columns is None and ends is not None and ends.relation is not None
     if ends is not None and by_header:

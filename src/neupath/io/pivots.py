@@ -51,7 +51,7 @@ def _has_numbers_above(table: Table) -> bool:
 
 
 def _header_nodes(edge: EdgePlan, known: Collection[str]) -> list[str]:
-    """Return the columns whose names are nodes, of which one was read as the target of edges; `known` are other ids."""
+    """Return the columns whose names are nodes, if one is read as the target of edges; `known` are ids of nodes."""
     table, relation = edge.selection.table, edge.relation
     source, target = edge.selection.columns["source"], edge.selection.columns["target"]
     word, ends = entity(target), (relation.source, relation.target)

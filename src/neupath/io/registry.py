@@ -1,4 +1,4 @@
-"""The way of a source: where it is, its format, and the tables and the Plan that its format gives.
+"""Find a source and its format, and read it: `load_source` gives the graph, `find_tables` the tables and their Plan.
 
 A new format is a file in `formats`, and a line of `FORMATS`. These are asked in their order, and the first that
 recognises a file or folder reads it.
@@ -9,7 +9,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatch
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
@@ -37,7 +36,7 @@ from neupath.io.interop import load_object, networkx_plan
 from neupath.io.load import BUILT_IN
 from neupath.io.object_stores import is_object_url, local_copy
 from neupath.io.plan import Plan, ReadOptions
-from neupath.io.sources import is_table_file, options_of, read_settings, refuse_twice
+from neupath.io.sources import is_table_file, not_ignored, options_of, read_settings, refuse_twice
 from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table, is_text_table
 from neupath.store import is_store, open_store
 
@@ -122,9 +121,9 @@ def load_source(
 
 
 def _load_path(request: Request) -> tuple[HIN, bool]:
-    found, files = find_format(request)
-    graph = found.read(request, files)
-    return graph if isinstance(graph, HIN) else read_tables(graph), found.name == "store"
+    format_, files = find_format(request)
+    graph = format_.read(request, files)
+    return graph if isinstance(graph, HIN) else read_tables(graph), format_.name == "store"
 
 
 def find_tables(
@@ -135,8 +134,8 @@ def find_tables(
         return None
     with _system_errors(source):
         request = Request(locate(Path(source), data), config, duplicates)
-        found, files = find_format(request)
-        return cast(Plan, found.read(request, files)) if found.is_streamed else None
+        format_, files = find_format(request)
+        return cast(Plan, format_.read(request, files)) if format_.is_streamed else None
 
 
 def locate(path: Path, data: str | Path | None) -> Path:
@@ -252,8 +251,7 @@ def _files(request: Request, is_kind: Callable[[Path], bool]) -> list[Path]:
     """Return the files of a kind that a path holds: the file itself, or those of a folder without the ignored ones."""
     if not request.path.is_dir():
         return [request.path] if is_kind(request.path) else []
-    files = sorted(file for file in request.path.iterdir() if is_kind(file))
-    return [file for file in files if not any(fnmatch(file.name, pattern) for pattern in request.settings.ignore)]
+    return not_ignored(sorted(filter(is_kind, request.path.iterdir())), request.settings)
 
 
 def _files_without_tables(request: Request, is_kind: Callable[[Path], bool]) -> list[Path]:
@@ -373,13 +371,13 @@ READERS: Registry[Reader] = Registry({}, Plugins("neupath.readers", _check_plugi
 
 def find_format(request: Request) -> tuple[Format, Any]:
     """Return the format of a path and its files; raise if neupath cannot read it, or not with these options."""
-    for found in FORMATS:
-        if files := found.recognises(request):
-            if request.choice != TableChoice() and found.name != "database":
+    for format_ in FORMATS:
+        if files := format_.recognises(request):
+            if request.choice != TableChoice() and format_.name != "database":
                 raise _no_database(request.path)
-            if request.as_of is not None and found.name != "store":
+            if request.as_of is not None and format_.name != "store":
                 raise _no_version(request.path, request.as_of)
-            return found, files
+            return format_, files
     raise _unreadable(request.path)
 
 

@@ -35,7 +35,7 @@ class Source:
     notes: Sequence[str] = ()
     """What is left out before any table is looked at."""
     in_files: bool = True
-    """Whether the tables are files, which a graph.toml can describe."""
+    """Whether the tables are in files or a database, not objects of Python: errors then propose a graph.toml."""
 
     @cached_property
     def options(self) -> ReadOptions:
@@ -75,7 +75,7 @@ def source_of_folder(folder: Path, settings: Config, duplicates: Duplicates | No
     if is_in_parts(folder) and not any((folder / name).exists() for name in settings.files):
         whole = folder.resolve() if folder.name in ("", "..") else folder  # its name is that of the table
         return source_of_files([whole], whole.parent, settings, duplicates, where=whole)
-    paths = _not_ignored(sorted(filter(is_table_file, folder.iterdir())), settings)
+    paths = not_ignored(sorted(filter(is_table_file, folder.iterdir())), settings)
     tables = [path for path in paths if not is_data_file(path)] or paths
     notes = [
         f"{path.name} was left out: a .dat file can hold anything, so next to other tables it is read only if "
@@ -96,7 +96,7 @@ def source_of_files(
     where: Path | None = None,
 ) -> Source:
     """Return the tables in some files; graph.toml names files in `folder`, and errors call the source `where`."""
-    used = _not_ignored(paths, settings)
+    used = not_ignored(paths, settings)
     refuse_twice(used)
     if not used and not settings.names_tables:
         content = listed((path.name for path in sorted(folder.iterdir()) if not path.name.startswith(".")), 4)
@@ -106,7 +106,7 @@ def source_of_files(
             f"graph.toml"
         )
     opened = {table.path: table for path in used for table in open_tables(path, settings.dialect)}
-    files = {path: opened[path] for path in _not_ignored(opened, settings)}
+    files = {path: opened[path] for path in not_ignored(opened, settings)}
 
     def find(name: str) -> Table:
         path = folder / name
@@ -115,7 +115,8 @@ def source_of_files(
     return Source(list(files.values()), find, str(where or folder), settings, duplicates)
 
 
-def _not_ignored(paths: Iterable[Path], settings: Config) -> list[Path]:
+def not_ignored(paths: Iterable[Path], settings: Config) -> list[Path]:
+    """Return the paths whose names no `ignore` of graph.toml matches."""
     return [path for path in paths if not any(fnmatch(path.name, pattern) for pattern in settings.ignore)]
 
 
@@ -134,7 +135,7 @@ def _note_deep_folders(folder: Path, settings: Config) -> list[str]:
     return [
         f"{inner.relative_to(folder)} was left out: the parts of a table must be in its folder, or in folders such as "
         f"year=2020"
-        for path in _not_ignored(_folders(folder), settings)
+        for path in not_ignored(_folders(folder), settings)
         for inner in _folders(path)
         if not is_partition(inner) and _holds_parquet(inner)
     ]
