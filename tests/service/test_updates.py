@@ -330,7 +330,7 @@ def test_a_trained_model_follows_the_store(start: Start, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::SourceWarning")
+@pytest.mark.filterwarnings("ignore::neupath.errors.SourceWarning")
 def test_a_stack_goes_on_without_the_members_that_an_update_makes_useless(start: Start, tmp_path: Path) -> None:
     """An embedding knows the nodes that it was trained on, and no other; the list of models says what is left out."""
     pytest.importorskip("torch")
