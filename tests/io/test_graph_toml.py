@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN
 from neupath.cli import main
-from neupath.errors import NeuPathError
+from neupath.errors import NeuPathError, SourceError
 from neupath.graph.hin import digest
 from neupath.io import import_store
 from neupath.io.draft import check_draft, draft_of
@@ -448,4 +448,12 @@ def test_years_above_numbers_are_a_matrix(tmp_path: Path) -> None:
 def test_a_title_above_the_header_is_named(tmp_path: Path) -> None:
     write_files(tmp_path, {"user_item.csv": "Sales report 2020,,\n,,\nuser_id,item_id,qty\na,x,1\nb,x,2\n"})
     with pytest.raises(NeuPathError, match="'Sales report 2020', as a title has; remove the rows above the header"):
+        npth.load(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["head_type", "tail_type", "head_name", "tail_name"])
+def test_types_and_names_of_triples_are_named_for_both_ends(tmp_path: Path, key: str) -> None:
+    (tmp_path / "kg.tsv").write_text("head\trelation\ttail\tword\na\tr\tb\tA\nb\tr\ta\tB\n")
+    (tmp_path / "graph.toml").write_text(f'[triples]\ncolumns = ["head", "relation", "tail"]\n{key} = "word"\n')
+    with pytest.raises(SourceError, match=f"names the {key[5:]}s of one end only; name both head_{key[5:]} and"):
         npth.load(tmp_path)

@@ -407,6 +407,12 @@ def _triple_columns(table: Table, triples: TriplesConfig) -> tuple[dict[str, str
         for what in ("type", "name"):
             named = getattr(triples, f"{word}_{what}")
             columns |= {} if named is None else {f"{role}_{what}": table.column(named, f"{what}s")}
+    for what in ("type", "name"):
+        if (f"source_{what}" in columns) != (f"target_{what}" in columns):
+            raise SourceError(
+                f"{table.title}: [triples] in graph.toml names the {what}s of one end only; name both head_{what} and "
+                f"tail_{what}, or neither"
+            )
     types = [columns[role] for role in ("source_type", "target_type") if role in columns]
     if types and not few_types(table, types):
         raise UnrecognisedError(
