@@ -640,8 +640,14 @@ def test_two_columns_named_after_their_types_are_an_edge_list(tmp_path: Path, de
     assert shape(hin) == {"customer -customer_product-> product": 4}
     assert hin.notes == (
         "sp.csv: product was read as the relation customer -customer_product-> product",
-        "sp.csv: edges that several rows repeat were read once",
+        'sp.csv: edges that several rows repeat were read once; duplicates = "count" counts them',
     )
+    path.write_text("\n".join([*rows, "ann,tea"]).replace(",", delimiter))
+    assert [npth.load(path, duplicates=how).matrices[hin.schema.relations[0]].sum() for how in (None, "count")] == [
+        4,
+        5,
+    ]
+    hin = npth.load(path)
     (tmp_path / "g.toml").write_text(draft_of(str(path)).to_toml())
     assert digest(npth.load(path, config=tmp_path / "g.toml")) == digest(hin)
 

@@ -494,7 +494,7 @@ def _wide(source: Source) -> Plan | str:
     notes = [*map(_note_relation, edges)]
     if not (source.duplicates or source.settings.duplicates):
         source = replace(source, duplicates="drop")
-        dropped = f"{table.label}: edges that several rows repeat were read once"
+        dropped = f'{table.label}: edges that several rows repeat were read once; duplicates = "count" counts them'
         notes += [] if is_unique(table, first) else [dropped]
     return _plan_relations(source, [], edges, notes, dict.fromkeys(map(id, edges), ()))
 
