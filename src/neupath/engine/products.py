@@ -478,12 +478,12 @@ def _chain_norms(matrices: Sequence[Csr]) -> Floats:
 
 
 def _checked(norms: Floats, filled: NDArray[np.integer]) -> Floats:
-    """Raise if 2·norm overflows or a non-empty row underflows."""
+    """Raise if 2·norm overflows, or if half the norm of a non-empty row underflows: formulas take both."""
     if not (norms <= LARGEST).all():
         raise GraphError(
             "paths along this meta-path add up to more than a float can hold; shorten it, or scale the weights down"
         )
-    if not (norms[filled] > 0).all():
+    if not (0.5 * norms[filled] > 0).all():
         raise GraphError(
             "paths along this meta-path add up to less than a float can hold; shorten it, or scale the weights up"
         )

@@ -605,7 +605,7 @@ class _MetaPathSearch:
 
 def _checked(number: float, path: _Candidate) -> float:
     """Return a sum of weights; raise if it overflows or underflows, since its path joins the two nodes."""
-    if 0 < number <= LARGEST:
+    if 0.5 * number > 0 and number <= LARGEST:
         return number
     amount = "more" if number else "less"
     raise GraphError(

@@ -550,7 +550,7 @@ def renew(norm_fields, whole, line_fields, rows, old, new, number, version):
     """Write the norms of rows whose entries changed from old to new, from `number` on; no reader reaches them yet.
 
     `rows` ascend, one for each entry; `whole` is updated. Returns the distinct rows, and whether each norm is in
-    range: twice it is finite, and it does not underflow.
+    range: twice it is finite, and half of it does not underflow.
     """
     norms, lines = _norms_of(norm_fields), _lines_of(line_fields)
     distinct = np.empty(len(rows), dtype=np.int64)
@@ -567,7 +567,7 @@ def renew(norm_fields, whole, line_fields, rows, old, new, number, version):
             _, values = line_at(lines, row, NOW)
             norm = _added_up(values)
             whole[row] = norm < EXACT and _are_whole(values)
-            held &= norm <= LARGEST and (norm > 0.0 or len(values) == 0)
+            held &= norm <= LARGEST and (0.5 * norm > 0.0 or len(values) == 0)
         now = norms.since[number + count]
         now.value, now.born, now.previous = norm, version, norms.heads[row]
         distinct[count] = row
