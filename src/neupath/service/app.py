@@ -79,7 +79,8 @@ class Service:
         self.registry.clear_cache()  # which ends the processes of measures
 
     def exit_if_busy(self) -> None:
-        """Exit the process at once if a call still runs, because its thread cannot be stopped."""
+        """Exit the process at once if a call still runs or kernels are compiled, whose threads cannot be stopped."""
+        self.registry.exit_if_warming_up()
         for pool in self.pools:
             pool.exit_if_busy()
 

@@ -1,6 +1,7 @@
 """The graphs and models that are served, by name, and the cache of scorers fitted to them."""
 
 import gc
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -420,6 +421,10 @@ class GraphRegistry:
         finally:
             _warming_up.clear()
             self.cache.clear()  # measures of stores that do not follow updates
+
+    def exit_if_warming_up(self) -> None:
+        if _warming_up.is_set():
+            os._exit(0)
 
     def clear_cache(self) -> None:
         for cache in (self.cache, self._past_cache, self._whole_cache):
