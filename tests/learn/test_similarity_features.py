@@ -93,6 +93,7 @@ def test_what_cannot_be_is_said(toy: HIN, arguments, column, sentence: str) -> N
 
 @pytest.mark.slow
 def test_without_scikit_learn_the_command_that_installs_it_is_named() -> None:
-    code = "import sys; sys.modules['sklearn'] = None; import neupath; SimilarityFeatures"
+    room = "neupath.learn.similarity_features"
+    code = f"import sys; sys.modules['sklearn'] = None; import {room} as room; room.SimilarityFeatures"
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert process.stderr.strip().endswith("not installed; run: pip install 'scikit-learn>=1.4'")
