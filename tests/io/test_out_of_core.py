@@ -511,3 +511,12 @@ def test_small_relations_share_transactions(
     transactions = -(-60 // edges_per_transaction)
     assert [statements.count(word) for word in ("BEGIN TRANSACTION", "COMMIT")] == [transactions, transactions]
     assert sum(statement.startswith("INSERT INTO edges_") for statement in statements) == 60
+
+
+def test_names_without_attributes_are_imported_where_rows_are_left_out(tmp_path: Path) -> None:
+    folder = tmp_path / "g"
+    folder.mkdir()
+    (folder / "venues.csv").write_text("venue_id,name\nv1,VLDB\nv2,KDD\nNULL,none\n")
+    (folder / "paper_venue.csv").write_text("paper_id,venue_id\np1,v1\np2,v2\np3,NULL\n")
+    (folder / "graph.toml").write_text('missing_ids = ["NULL"]\n')
+    assert digest(npth.load(import_store(folder, tmp_path / "store"))) == digest(npth.load(folder))

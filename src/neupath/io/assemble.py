@@ -315,6 +315,8 @@ class Assembler(ABC):
         for selection, attributes in zip(pool.selections, pool.attributes, strict=True):
             for rows in self.second_pass(selection, attributes.read_types):
                 converted = attributes.convert(rows.attributes, pool.place_after(first))
+                if not converted.num_columns:  # a table without columns loses its length where rows are left out
+                    converted = _blank(len(rows))
                 names = rows.columns.get("name", pa.nulls(len(rows), pa.string())) if pool.has_names else None
                 if pool.kept is not None:
                     own = pool.kept[(pool.kept >= first) & (pool.kept < first + len(rows))] - first
