@@ -1,16 +1,16 @@
 """The service under load and under attack, from a second process over loopback.
 
-    python benchmarks/service.py load | fast-path [--data DATA] [--seconds 30] [--out FILE]
+    python benchmarks/service.py load | light [--data DATA] [--seconds 30] [--out FILE]
     python benchmarks/service.py job | loris | idle | body | names [--data DATA]
 
 `load`: top 10 on IMDB by movie-actor-movie at 1, 8 and 64 connections, every answer compared, byte by byte, with what
 `neupath search --json` prints. In turns with it the same measure as a handler that one would write with FastAPI and
 scipy, all in memory, on the same uvicorn with uvloop and httptools; its answers are first found to hold the same hits,
-and then compared with themselves, so that both loads cost their sender the same. `fast-path`: the same load for a
-service with both steps of the fast path, with the first alone (no thread), and with none, in turns of 2 seconds. `job`:
-64 connections while join jobs run, against no job. `loris`: clients that never finish their headers; `idle`: 10,000
-connections that say nothing; `body`: a body of 1 GB, with and without a Content-Length; each while others search.
-`names`: lookups among 50,000 names.
+and then compared with themselves, so that both loads cost their sender the same. `light`: the same load for a service
+that answers light searches in threads, for one that does not, and for that on connections of uvicorn's own instead of
+ours, in turns of 2 seconds. `job`: 64 connections while join jobs run, against no job. `loris`: clients that never
+finish their headers; `idle`: 10,000 connections that say nothing; `body`: a body of 1 GB, with and without a
+Content-Length; each while others search. `names`: lookups among 50,000 names.
 """
 
 import argparse
@@ -238,46 +238,50 @@ def run_load(data: str, seconds: float, out: str | None) -> None:
         Path(out).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-FAST_PATH = """
+VARIANT = """
 import runpy, sys
-from neupath.service import app, fast_path
+from neupath.service import light_search, server
 
-steps = int(sys.argv.pop(1))
-if steps < 2:
-    fast_path.FastConnection._is_plain = lambda connection: False
-if steps < 1:
-    app.search_light = lambda *arguments: None
+variant = sys.argv.pop(1)
+if variant == "in threads":
+    light_search.search_light = lambda *arguments: None
+if variant in ("h11", "httptools"):
+    server.limited_connections = lambda limits: variant
 runpy.run_module("neupath.cli", run_name="__main__")
 """
 
 
-def run_fast_path(data: str, seconds: float, out: str | None) -> None:
-    """Compare both steps of the fast path with the first alone and with none; medians of slices."""
+def run_light(data: str, seconds: float, out: str | None) -> None:
+    """Compare the service with variants of it; medians of slices."""
     load = make_load(data)
     answers = [expected[4:] for expected in load.expected]
-    names = ("none", "no thread", "no thread, no application")
+    names = ("in threads", "as served", "h11", "httptools")
     rows: list[dict[str, Any]] = []
     with ExitStack() as stack:
         services = []
-        for steps, name in enumerate(names):
-            port = PORT + steps
+        for number, name in enumerate(names):
+            port = PORT + number
             options = ["--data", data, "--port", str(port), "--limit", "heavy=64"]
-            command = [sys.executable, "-c", FAST_PATH, str(steps), "serve", "imdb", *options]
-            services.append((name, Load(load.requests, answers, port), stack.enter_context(serving(command, port))))
+            command = [sys.executable, "-c", VARIANT, name, "serve", "imdb", *options]
+            process = stack.enter_context(serving(command, port))
+            services.append((name, Load(load.requests, answers, port), process))
         for _, service, _ in services:
             uvloop.run(service.run(8, 3))  # warm
         for connections in CONNECTIONS:
             slices: dict[str, list[dict[str, float]]] = {name: [] for name in names}
             for _ in range(max(3, int(seconds / 2))):
-                for name, service, _ in services:
-                    slices[name].append(uvloop.run(service.run(connections, 2)))
+                for name, service, process in services:
+                    before = _cpu(process)
+                    row = uvloop.run(service.run(connections, 2))
+                    cpu = 1e6 * (_cpu(process) - before) / len(service.times)
+                    slices[name].append(row | {"cpu": cpu})
             for name, measured in slices.items():
-                medians = {key: float(np.median([row[key] for row in measured])) for key in ("rate", "p50", "p99")}
+                medians = {
+                    key: float(np.median([row[key] for row in measured])) for key in ("rate", "p50", "p99", "cpu")
+                }
                 failed = sum(row["failed"] for row in measured)
                 rows.append({"service": name, "connections": connections, "failed": failed} | medians)
-                print(
-                    tell(rows[-1]), f" {medians['rate'] / rows[-1 - names.index(name)]['rate']:.2f} times", flush=True
-                )
+                print(tell(rows[-1]), flush=True)
     if out:
         Path(out).write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
@@ -469,7 +473,7 @@ def run_names(count: int = 50_000) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("load", "fast-path", "job", "loris", "idle", "body", "names"))
+    parser.add_argument("what", choices=("load", "light", "job", "loris", "idle", "body", "names"))
     parser.add_argument("--data", default=os.environ.get("NEUPATH_DATA"))
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--out")
@@ -482,8 +486,8 @@ def main() -> None:
     if given.what == "load":
         run_load(given.data, given.seconds, given.out)
         return
-    if given.what == "fast-path":
-        run_fast_path(given.data, given.seconds, given.out)
+    if given.what == "light":
+        run_light(given.data, given.seconds, given.out)
         return
     runs = {"job": run_job, "loris": run_loris, "idle": run_idle, "body": run_body}
     runs[given.what](given.data, given.seconds)

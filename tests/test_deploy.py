@@ -43,6 +43,20 @@ def test_compose_needs_a_token_and_drops_privileges() -> None:
     assert service["read_only"]
 
 
+def test_only_the_proxy_of_compose_can_be_reached() -> None:
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text(encoding="utf-8"))["services"]
+    assert "ports" not in services["neupath"]
+    assert services["proxy"]["volumes"][0].startswith("./nginx.conf:")
+    text, limits = (DEPLOY / "nginx.conf").read_text(encoding="utf-8"), Limits()
+    port = tomllib.loads((DEPLOY / "serve.toml").read_text(encoding="utf-8"))["port"]
+    assert f"server neupath:{port};" in text
+    assert f"client_max_body_size {limits.body >> 20}m;" in text
+    [reused] = re.findall(r"    keepalive_timeout (\d+)s;  # less", text)
+    assert int(reused) < limits.idle_seconds
+    [read] = re.findall(r"proxy_read_timeout (\d+)s;", text)
+    assert int(read) > limits.seconds
+
+
 def test_alerts_name_metrics_that_the_service_has() -> None:
     metrics = Metrics()
     metrics.count("GET", "/api/health", 200, 0.001)

@@ -25,7 +25,7 @@ import numpy, scipy.io, scipy.sparse
 import neupath
 from neupath.cli import main
 from neupath.service.child_process import begin_child
-from neupath.service.connections import raise_file_limit
+from neupath.service.server import raise_file_limit
 from neupath.service.job_process import _lower_priority
 from neupath.store import Edge, Update, open_store, write_store
 

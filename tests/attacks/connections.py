@@ -131,7 +131,7 @@ def attack_by_mutated_requests(count: int, seed: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     damaged = [damaged_request(rng) + _LAST for _ in range(count)]
     are_aborted = rng.random(count) < 0.1
-    limits = [text for limit in ("body_seconds=0.2", "head_seconds=2") for text in ("--limit", limit)]
+    limits = [text for limit in ("body_seconds=0.2", "idle_seconds=2") for text in ("--limit", limit)]
     with TemporaryDirectory() as folder:
         store = write_store(npth.load("toy"), Path(folder) / "live")
         with observe_service("toy", store, "--writable", *limits) as service, ThreadPoolExecutor(_AT_ONCE) as pool:

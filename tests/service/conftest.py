@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
@@ -87,12 +87,6 @@ class Running:
         self.server.should_exit = True
         self.thread.join(PATIENCE)
         assert not self.thread.is_alive(), "the service does not stop"
-
-    def set_limits(self, **limits: Any) -> None:
-        """Set limits of connections for what happens from now on."""
-        connection = self.server.config.http
-        assert isinstance(connection, type)
-        connection.limits = replace(connection.limits, **limits)  # type: ignore[attr-defined]
 
 
 Start = Callable[..., Running]

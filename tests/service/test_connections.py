@@ -4,13 +4,12 @@ import contextlib
 import json
 import socket
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
 
-from neupath.service.connections import _MOST_IN_A_TURN, Connection, raise_file_limit
 from neupath.service.limits import Limits
+from neupath.service.server import Connection, Connections, limited_connections, raise_file_limit
 from tests.patience import PATIENCE, wait_until
 from tests.service.conftest import Running, Start, read_all
 
@@ -22,6 +21,13 @@ SLOW_BODY = b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\
 
 def connections_of(running: Running) -> list[Connection]:
     return list(running.server.server_state.connections)  # type: ignore[arg-type]
+
+
+def shared_by(running: Running) -> Connections:
+    kind = running.server.config.http
+    assert isinstance(kind, type)
+    assert issubclass(kind, Connection)
+    return kind.shared
 
 
 # ---- Pipelines -----------------------------------------------------------------------------------
@@ -40,57 +46,12 @@ def test_pipelined_requests_wait_as_bytes(start: Start, monkeypatch: pytest.Monk
         connection.sendall(first + HEALTH * 2000 + LAST)
         assert began.wait(PATIENCE)
         (served,) = connections_of(running)
-        wait_until(lambda: served.totals.unparsed, "the pipelined requests are read")
+        wait_until(lambda: served.shared.unparsed, "the pipelined requests are read")
         assert (len(running.server.server_state.tasks), len(served.pipeline)) == (1, 0)
         over.set()
         assert read_all(connection).count(b"HTTP/1.1 200") == 2002
     wait_until(lambda: not connections_of(running), "the connection is closed")
-    assert served.totals.unparsed == 0
-
-
-@pytest.mark.slow
-def test_few_connections_go_on_in_one_turn_of_the_event_loop(start: Start) -> None:
-    running = start()
-    kind: Any = running.server.config.http
-    in_turn: list[int] = []
-
-    def count_next(served: Connection) -> None:
-        backlog = served.totals.backlog
-        before = len(backlog)
-        work_off(served)
-        in_turn.append(before - len(backlog))
-
-    with pytest.MonkeyPatch.context() as patch, contextlib.ExitStack() as stack:
-        work_off = kind._work_off_backlog
-        patch.setattr(kind, "_work_off_backlog", count_next)
-        clients = [stack.enter_context(running.connect()) for _ in range(40)]
-        for client in clients:
-            client.sendall(HEALTH * 50 + LAST)
-        for client in clients:
-            assert read_all(client).count(b"HTTP/1.1 200") == 51
-    assert max(in_turn) <= _MOST_IN_A_TURN
-
-
-def test_a_head_that_is_cut_at_its_end_is_parsed_alone(running: Running) -> None:
-    page = b"GET /api/graphs HTTP/1.1\r\nhost: localhost\r\n\r\n"
-    sizes: list[int] = []
-    kind: Any = running.server.config.http
-    with pytest.MonkeyPatch.context() as patch:
-        parse = kind._parse
-
-        def watch(served: Connection, data: bytes, start: int) -> None:
-            parse(served, data, start)
-            sizes.append(len(served.pipeline))
-
-        patch.setattr(kind, "_parse", watch)
-        for cut in (1, 2, 3):
-            with running.connect() as connection:
-                connection.sendall(page[:-cut])
-                wait_until(lambda: sizes, "the first part is parsed")
-                connection.sendall(page[-cut:] + page + LAST)
-                assert read_all(connection).count(b"HTTP/1.1 200") == 3
-            assert set(sizes) == {0}
-            sizes.clear()
+    assert served.shared.unparsed == 0
 
 
 def test_requests_are_the_same_however_they_are_cut(running: Running) -> None:
@@ -139,7 +100,7 @@ def test_clients_that_never_read_are_closed(start: Start) -> None:
         with pytest.raises(OSError, match=r"reset|pipe"):
             while True:
                 connection.sendall(page * 100)
-                assert sum(served.totals.unparsed for served in connections_of(running)) < 1 << 20
+                assert shared_by(running).unparsed < 1 << 20
         wait_until(lambda: not connections_of(running), "the connection is closed")
     assert running.get("/api/health").status_code == 200
 
@@ -157,33 +118,13 @@ def test_unparsed_requests_have_a_size_limit(start: Start, monkeypatch: pytest.M
 # ---- Headers and connections ---------------------------------------------------------------------
 
 
-def test_headers_have_a_time_limit(start: Start) -> None:
-    answer = b""
-    for seconds in (0.1, 1, 10, 100):  # a busy machine may send nothing within the first, which gets no answer
-        running = start(head_seconds=seconds)
-        with running.connect() as connection, contextlib.suppress(ConnectionError):
-            connection.sendall(b"GET /api/graphs HTTP/1.1\r\nhost: localhost\r\nx-a")
-            answer = read_all(connection)
-        if answer:
-            break
-    assert answer.startswith(b"HTTP/1.1 408")
-    assert f"did not end within {seconds:g} seconds".encode() in answer
-
-
-def test_headers_of_a_second_request_have_a_time_limit(start: Start) -> None:
-    running = start()
+@pytest.mark.parametrize("sent", [b"", b"GET /api/graphs HTTP/1.1\r\nhost: localhost\r\nx-a"])
+@pytest.mark.parametrize("before", [b"", HEALTH])
+def test_headers_have_a_time_limit(start: Start, sent: bytes, before: bytes) -> None:
+    running = start(idle_seconds=1)
     with running.connect() as connection:
-        connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert connection.recv(65536).startswith(b"HTTP/1.1 200")
-        running.set_limits(head_seconds=0.1)
-        connection.sendall(b"GET /api/health HTTP/1.1\r\n")
-        assert read_all(connection).startswith(b"HTTP/1.1 408")
-
-
-def test_silent_connections_are_closed(start: Start) -> None:
-    running = start(head_seconds=0.1)
-    with running.connect() as connection:
-        assert read_all(connection) == b""
+        connection.sendall(before + sent)
+        assert read_all(connection).count(b"HTTP/1.1") == before.count(b"HTTP/1.1")
 
 
 def test_headers_have_a_size_limit(start: Start) -> None:
@@ -215,9 +156,7 @@ def test_headers_in_one_packet_have_a_size_limit(start: Start) -> None:
 
 def test_the_longest_idle_connection_is_closed_first(start: Start) -> None:
     running = start()
-    kind = running.server.config.http
-    assert isinstance(kind, type)
-    kind.most = 4  # type: ignore[attr-defined]
+    shared_by(running).most = 4
     held = [running.connect() for _ in range(4)]
     with running.connect() as connection:
         connection.sendall(b"GET /api/health HTTP/1.1\r\nhost: localhost\r\n\r\n")
@@ -230,9 +169,7 @@ def test_the_longest_idle_connection_is_closed_first(start: Start) -> None:
 
 def test_slow_senders_are_closed_where_files_are_short(start: Start) -> None:
     running = start()
-    kind = running.server.config.http
-    assert isinstance(kind, type)
-    kind.most = 4  # type: ignore[attr-defined]
+    shared_by(running).most = 4
     with contextlib.ExitStack() as stack:
         for _ in range(30):
             slow = stack.enter_context(running.connect())
@@ -258,9 +195,9 @@ def test_bytes_that_are_not_http_are_an_error(running: Running) -> None:
 
 
 def test_the_limit_of_open_files_is_raised() -> None:
-    kind = Connection.limited(Limits(head=7))
-    assert kind.limits.head == 7
-    assert kind.most < raise_file_limit()
+    shared = limited_connections(Limits(head=7)).shared
+    assert shared.limits.head == 7
+    assert shared.most < raise_file_limit()
 
 
 def test_bodies_have_a_size_limit(start: Start) -> None:

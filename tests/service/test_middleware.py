@@ -127,10 +127,8 @@ def test_internal_errors_are_answered_as_json(start: Start, monkeypatch: pytest.
 
 
 def test_the_rest_of_a_refused_body_has_a_time_limit(start: Start) -> None:
-    running = start(body=1000)
+    running = start(body=1000, idle_seconds=1)
     with running.connect() as connection:
-        wait_until(lambda: running.server.server_state.connections, "the connection is not accepted")
-        running.set_limits(head_seconds=0.1)
         connection.sendall(b"POST /api/jobs HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2000\r\n\r\n")
         assert connection.recv(65536).startswith(b"HTTP/1.1 413")
         with contextlib.suppress(ConnectionResetError):

@@ -26,11 +26,11 @@ from neupath.errors import NeuPathError, WriteError
 from neupath.learn.registry import is_graph_measure
 from neupath.measures.completion import describe_measures
 from neupath.service import handlers, schemas
-from neupath.service.fast_path import SEARCH, search_light
 from neupath.service.graph_registry import GraphHandle, GraphRegistry, StoreHandle
 from neupath.service.handlers import JSON
 from neupath.service.job_process import MODEL
 from neupath.service.jobs import Job, Jobs, check_job, job_title, last_event, stream_events
+from neupath.service.light_search import SEARCH, LightSearchMiddleware
 from neupath.service.limits import Limits, WorkerThreads
 from neupath.service.middleware import GuardMiddleware, Metrics, Sample, metric
 from neupath.service.schemas import (
@@ -167,7 +167,9 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
     for path, file in read_page().items():
         app.add_route(path, _page_route(file), include_in_schema=False)
     _add_error_handlers(app)
-    return GuardMiddleware(app, service.limits, service.metrics, token, hosts)
+    route = next(route for route in app.routes if getattr(route, "path", None) == SEARCH)
+    searches = LightSearchMiddleware(app, service.registry, route)
+    return GuardMiddleware(searches, service.limits, service.metrics, token, hosts)
 
 
 # ---- Graphs --------------------------------------------------------------------------------------
@@ -267,14 +269,10 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         """Find the nodes most similar to one; the JSON is that of `neupath search --json`, without `ties`."""
         request = read_query(schemas.SearchOne, http.scope["query_string"])
         accept = http.headers.get("accept", JSON)
+        result = await service.searchers(request).run(handlers.search, registry, graph, request)
         if handlers.is_table(accept):
-            result = await service.searchers(request).run(handlers.search, registry, graph, request)
             return handlers.encode_hits(result, accept)
-        text = search_light(registry, graph, request)
-        if text is None:
-            result = await service.searchers(request).run(handlers.search, registry, graph, request)
-            text = handlers.to_json(result.hits[0], result.version, result.parts)
-        return Response(text, media_type=JSON)
+        return Response(handlers.to_json(result.hits[0], result.version, result.parts), media_type=JSON)
 
     @app.get(
         "/api/graphs/{graph}/similar", tags=["search"], openapi_extra=query_parameters(schemas.SimilarRequest),

@@ -45,10 +45,9 @@ class Limits:
     epochs: int = 200  # epochs of a training job
     width: int = 1024  # the widest embedding of a training job
     seconds: float = 30.0  # seconds from a whole request to its answer; jobs may take longer
-    head_seconds: float = 10.0
-    """Seconds from the first byte of a request, or from connecting, to the end of its headers."""
     body_seconds: float = 10.0  # seconds from a request's headers to the end of its body
-    idle_seconds: float = 20.0  # seconds that an idle connection stays open
+    idle_seconds: float = 20.0
+    """Seconds from connecting, or from an answer, to the end of the next request's headers."""
     active: int = 256  # requests in progress; a request counts from the end of its body
     heavy: int = 32  # requests that wait for a thread
     streams: int = 64  # clients that listen to jobs

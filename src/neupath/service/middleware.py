@@ -85,7 +85,10 @@ class BodyReader:
         self._buffered = 0  # bytes of bodies that have not come to their end
 
     async def read(self, scope: Scope, receive: Receive) -> bytes:
-        if (content_length(scope["headers"]) or 0) > self._limits.body:
+        length = content_length(scope["headers"])
+        if length is None and not any(name == b"transfer-encoding" for name, _ in scope["headers"]):
+            return b""
+        if (length or 0) > self._limits.body:
             raise self._too_large()
         try:
             async with asyncio.timeout(self._limits.body_seconds):
@@ -208,8 +211,10 @@ class GuardMiddleware:
             raise RequestError(504, f"this takes longer than {self._limits.seconds:g} seconds; ask for less") from None
         except NeuPathError:
             raise
-        except Exception:  # the application has answered by now
+        except Exception as error:
             _log.exception("a request failed by an error of the service")
+            if not sender.status:  # the application answers its own errors
+                raise RequestError(500, "something went wrong in the service; its log has the details") from error
         finally:
             self.metrics.active -= 1
 
@@ -263,7 +268,7 @@ class _ResponseSender:
             self.status = message["status"]
             message = {**message, "headers": [*message.get("headers", ()), *SECURITY_HEADERS]}
             if self.timer is not None:
-                self.timer.reschedule(None)  # a file or a stream may take longer; `Connection` limits slow readers
+                self.timer.reschedule(None)  # a file or a stream may take longer; the kernel limits slow readers
         await self._send(message)
 
 

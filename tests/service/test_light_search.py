@@ -1,4 +1,4 @@
-"""The fast path gives the answers that the application gives, in order, for every way to send a request."""
+"""Light searches give the answers that others give, in order, for every way to send a request."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 import neupath as npth
 from neupath.live import LiveStore
-from neupath.service.fast_path import search_light
+from neupath.service.light_search import search_light
 from neupath.service.schemas import SearchOne
 from neupath.store import write_store
 from tests.service.conftest import Running, Start, read_all
@@ -51,19 +51,12 @@ def test_many_requests_at_once_are_answered_in_order(running: Running) -> None:
     assert [part[:6].partition(b'"')[0].decode() for part in answer.split(b'{"query": "')[1:]] == names
 
 
-def test_light_searches_are_answered_without_the_application(running: Running) -> None:
+def test_light_searches_are_answered_before_the_routes(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     url = "/api/graphs/toy/search?query=Mike&metapath=APVPA"
-    application = running.server.config.loaded_app
     expected = running.get(url).text
-    running.server.config.loaded_app = None  # new connections have no application to ask
-    try:
-        with running.connect() as connection:
-            connection.sendall(f"GET {url} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
-            answer = connection.recv(65536).decode()
-    finally:
-        running.server.config.loaded_app = application
-    assert answer.startswith("HTTP/1.1 200 OK")
-    assert answer.endswith(expected)
+    monkeypatch.setattr("neupath.service.handlers.search", lambda *_: pytest.fail("the route is asked"))
+    assert running.get(url).text == expected
+    assert 'route="/api/graphs/{graph}/search",status="200"' in running.get("/api/metrics").text
 
 
 def test_only_light_searches_of_cached_measures_are_answered_without_a_thread(start: Start) -> None:
@@ -77,7 +70,7 @@ def test_only_light_searches_of_cached_measures_are_answered_without_a_thread(st
         assert search_light(registry, "toy", request.model_copy(update=more)) is None
 
 
-def test_the_fast_path_follows_updates(start: Start, tmp_path: Path) -> None:
+def test_light_searches_follow_updates(start: Start, tmp_path: Path) -> None:
     authors = ["Mike", "Jim", "Mary", "Bob", "Ann"]
     with LiveStore(write_store(npth.load("toy"), tmp_path / "store")) as store:
         running = start(graphs={"live": store})
