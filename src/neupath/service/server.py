@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import ClassVar
 
 from uvicorn import Server
@@ -25,6 +26,7 @@ _MOST_FILES = 1 << 16
 # ---- Connections ---------------------------------------------------------------------------------
 _END_OF_HEAD = b"\r\n\r\n"
 _MOST_IN_A_ROW = 16  # pieces of one client's requests that are parsed before other clients have their turn
+_MOST_IN_A_TURN = 8  # connections whose pipelined requests go on in one turn of the event loop
 
 
 @dataclass
@@ -37,6 +39,25 @@ class Connections:
     """Connections that wait for their client to send a request, the longest first."""
     unparsed: int = 0
     """Bytes that came and are not parsed yet."""
+    backlog: dict["Connection", None] = field(default_factory=dict)
+    """Connections that may parse on, in the order of their turn."""
+    is_working_off: bool = False
+    """Whether the event loop is going to work off the backlog."""
+
+    def continue_soon(self, connection: "Connection") -> None:
+        """Let a connection parse on when it is its turn: few have one at once, so that others get through."""
+        self.backlog[connection] = None
+        if not self.is_working_off:
+            self.is_working_off = True
+            connection.loop.call_soon(self._work_off, connection.loop)
+
+    def _work_off(self, loop: asyncio.AbstractEventLoop) -> None:
+        for connection in list(islice(self.backlog, _MOST_IN_A_TURN)):
+            del self.backlog[connection]
+            loop.call_soon(connection.parse)
+        self.is_working_off = bool(self.backlog)
+        if self.backlog:
+            loop.call_soon(self._work_off, loop)
 
 
 class Connection(HttpToolsProtocol):
@@ -62,6 +83,7 @@ class Connection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.shared.waiting.pop(self, None)
+        self.shared.backlog.pop(self, None)
         self.shared.unparsed -= len(self._unparsed)
         self._unparsed.clear()
         super().connection_lost(exc)
@@ -74,9 +96,9 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._unparsed += data
         self.shared.unparsed += len(data)
-        self._parse()
+        self.parse()
 
-    def _parse(self) -> None:
+    def parse(self) -> None:
         """Parse what came until a request waits for its answer, and read no more until then."""
         is_held = False
         for _ in range(_MOST_IN_A_ROW):
@@ -87,7 +109,7 @@ class Connection(HttpToolsProtocol):
             self._parse_piece(length)
         else:
             is_held = True
-            self.loop.call_soon(self._parse)
+            self.shared.continue_soon(self)
         if self.transport.is_closing():
             return
         if self.shared.unparsed > self.shared.limits.bodies:
@@ -147,7 +169,7 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         self._wait_for_client()
         if self._unparsed:
-            self.loop.call_soon(self._parse)
+            self.shared.continue_soon(self)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002
         self._refuse(400, "this is no HTTP/1.1 request that can be read")
