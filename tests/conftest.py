@@ -3,10 +3,7 @@
 import gc
 import os
 import signal
-import sys
-import tomllib
 from collections import defaultdict
-from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,26 +14,6 @@ import neupath as npth
 from neupath import HIN
 from tests.command_line import Result, Run
 
-
-def _declared_entry_points() -> TemporaryDirectory[str] | None:
-    """Find the entry points of pyproject.toml, also in child processes, where an editable install has older ones."""
-    project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    groups = {"console_scripts": project["scripts"], **project["entry-points"]}
-    declared = {(group, *point) for group, points in groups.items() for point in points.items()}
-    if {(each.group, each.name, each.value) for each in metadata.distribution("neupath").entry_points} == declared:
-        return None
-    folder = TemporaryDirectory(prefix="neupath-entry-points-")
-    info = Path(folder.name) / f"neupath-{npth.__version__}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: neupath\nVersion: {npth.__version__}\n", "utf-8")
-    points = "".join(f"[{group}]\n{name} = {value}\n" for group, name, value in sorted(declared))
-    (info / "entry_points.txt").write_text(points, "utf-8")
-    sys.path.insert(0, folder.name)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder.name, os.environ.get("PYTHONPATH")]))
-    return folder
-
-
-_FOLDER = _declared_entry_points()  # before other conftest modules import what asks for plug-ins; removed at the end
 settings.register_profile("neupath", deadline=None, print_blob=True)
 settings.load_profile("neupath")
 
@@ -87,7 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
 ORDER = (
     # what compiles different kernels; those that later tests share, and the processes that they start, are then cached
     *("live/test_live_graph.py", "evidence/test_counterfactuals.py", "measures/test_graph_measures.py"),
-    *("engine/test_index.py", "live", "explain", "engine", "measures"),
+    *("engine/test_index.py", "live", "evidence", "engine", "measures"),
     # what takes longest, so that nobody waits for it at the end; doctests of src/ are short, and come last
     *(
         "test_contract.py",

@@ -46,3 +46,19 @@ def test_the_map_shows_every_room() -> None:
     rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
     named = re.findall(r"^\| `(\w+)/` \|", (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert sorted(named) == sorted(rooms)
+
+
+LINES = {
+    "_runtime": 1050, "cli": 3500, "cluster": 950, "engine": 4600, "evidence": 5650, "graph": 5100, "io": 12800,
+    "learn": 8050, "live": 2200, "measures": 2900, "service": 4700, "store": 3050, "paper": 2700,
+}  # fmt: skip
+"""The most lines of Python that a room has; a commit that raises one says why. `paper` is the package neupath_paper."""
+
+
+def test_rooms_keep_to_their_budgets_of_lines() -> None:
+    rooms = {room: SOURCE / room for room in LINES} | {"paper": SOURCE.parent / "neupath_paper"}
+    lines = {room: sum(len(path.read_text("utf-8").splitlines()) for path in folder.rglob("*.py"))
+             for room, folder in rooms.items()}  # fmt: skip
+    assert {path.parent.name for path in SOURCE.glob("*/__init__.py")} == {*LINES} - {"paper"}
+    assert {room: count for room, count in lines.items() if count > LINES[room]} == {}
+    assert all(lines.values())
