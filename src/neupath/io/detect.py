@@ -311,6 +311,9 @@ def _note_relation(edge: EdgePlan) -> str:
 # ---- One table for each relation -----------------------------------------------------------------
 def _relations(source: Source) -> Plan | str:
     """Choose the columns of one table for each relation, and of the node tables beside them."""
+    half = plan_neo4j(source)  # no rule before this one reads the tables
+    if isinstance(half, str) and half:
+        raise SourceError(f"{half}; add them, or name the columns in graph.toml (‹config›)")
     settings = source.settings
     configured = [source.find(name) for name in settings.files]
     explicit = [*settings.nodes, *(end for entry in settings.edges for end in (entry.source, entry.target))]
