@@ -235,14 +235,10 @@ def plan_neo4j(source: Source) -> Plan | str:
     edges = [selection for selection, _ in found]
     if not nodes or not edges:
         half = next((table for table, own in roles.items() if {*own} & {"ID", "START_ID", "END_ID"}), None)
-        return (
-            ""
-            if half is None
-            else (
-                f"{half.title} has columns of neo4j-admin ({listed(half.columns)}), but there is no table of nodes with "
-                f":ID and one of edges with :START_ID and :END_ID"
-            )
-        )
+        if half is None:
+            return ""
+        missing = "but there is no table of nodes with :ID and one of edges with :START_ID and :END_ID"
+        return f"{half.title} has columns of neo4j-admin ({listed(half.columns)}), {missing}"
     typed = [each for each in nodes if "type" in each.columns]
     several = any(";" in cell for each in typed for cell in each.table.sample[each.columns["type"]])
     labels = ";" if several else None
