@@ -57,6 +57,8 @@ def test_init_explains_which_rule_reads_tables_and_which_came_near(run: Run, tmp
     [
         (("nowhere",), "no such file or folder: nowhere"),
         (("toy",), "toy needs no graph.toml"),
+        (("toy", "--explain"), "toy needs no graph.toml"),
+        (("nowhere", "--explain"), "no such file or folder: nowhere"),
         (("{path}", "--out", "{folder}"), "is a folder; give the name of a file with --out"),
         (("{path}", "--yes", "--out", "{folder}/none/x.toml"), "none"),
         (("{path}",), "the answers ended before the questions; --yes takes the first choice of each"),

@@ -661,6 +661,7 @@ def test_two_columns_named_after_their_types_are_an_edge_list(tmp_path: Path, de
         "word,other\na,b\nb,a\na,c\n",  # ids of one type
         "alpha,value\nx,y\nx,z\nw,y\n",
         "film,kind\nHeat,crime\nHeat,drama\nUp,drama\n",
+        "symbol,disease,diseaseName\nA1BG,C01,hives\nA2M,C01,hives\nA2M,C02,ague\n",  # names of diseases are no type
     ],
 )
 def test_two_columns_that_may_be_something_else_are_refused_with_a_graph_toml(tmp_path: Path, text: str) -> None:

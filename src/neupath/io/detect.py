@@ -53,6 +53,7 @@ from neupath.io.words import (
     KINDS,
     NAMES,
     are_alike,
+    describes,
     entity,
     is_id,
     is_identifier,
@@ -481,6 +482,9 @@ def _wide(source: Source) -> Plan | str:
         return ""
     if len({*targets}) < max(len(targets), 1 if is_pair else 2):
         return f"{listed(columns) or 'no column'} beside {first} may name entities, which is too little"
+    described = [column for column in others for other in table.columns if describes(column, other)]
+    if described:
+        return f"{listed(described)} may describe other columns rather than be nodes"
     texts = [column for column in others if not (table.has_numbers(column) or holds_fractions(table, column))]
     if columns != texts or holds_marks(table, columns) or any(share_ids(table, (first, other)) for other in columns):
         return (

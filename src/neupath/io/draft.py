@@ -125,8 +125,8 @@ def explain_source(source: str, data: str | Path | None = None) -> list[tuple[st
     try:
         return explain_rules(_source_of(draft_of(source, data).source))
     except SourceError:
-        path = locate(Path(source), data)
-        if not is_table(path) and not (path.is_dir() and any(map(is_table_file, path.iterdir()))):
+        path = Path(source) if Path(source).exists() else None
+        if path is None or not (is_table(path) or (path.is_dir() and any(map(is_table_file, path.iterdir())))):
             raise
         return explain_rules(_source_of(path))
 
