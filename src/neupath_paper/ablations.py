@@ -78,7 +78,7 @@ class AblatedNeuPath(NeuPath):
         return ClassTable(len(hin.schema.node_types) if self.node_types else 1, self.layers, cap)
 
     def updater(self, hin: HIN) -> None:
-        """Return None: it is bound anew to each version of a live graph."""
+        """Return None: a live graph binds it again at each version."""
 
     def attention_paths(self, query: Id, target: Id, limit: int = 10) -> list[AttentionPath]:  # noqa: ARG002
         raise QueryError("an ablation of NeuPath shows no paths; NeuPath does")

@@ -140,7 +140,7 @@ def _jackknife(scorer: PathMeasure, hits: Hits, by: str, progress: Progress) -> 
 
 
 def _ranks(scorer: Scorer, query: int, targets: Rows) -> list[float]:
-    """Return the rank of each target among the hits of a query; infinite where it is none."""
+    """Return the rank of each target among the hits of a query; infinity for a target that is no hit."""
     scores, left_out = scorer.score_rows(np.array([query]))[0], scorer.own_targets(np.array([query]))
     ranks = [rank_of(scores, target, left_out)[0] for target in targets.tolist()]
     return [np.inf if rank is None else rank for rank in ranks]

@@ -333,7 +333,7 @@ class _Keys:
         ends: tuple[ForeignKey, ForeignKey],
         entry: EdgesConfig | None = None,
     ) -> None:
-        """Add the edges of a relation, numbered if there is one of that name; a row with a null at one end is none."""
+        """Add the edges of a relation, numbered if there is one of that name; skip rows with a null at one end."""
         names = chain([name], (f"{name}_{number}" for number in count(2)))
         relation = next(r for each in names if (r := Relation(types[0], each, types[1])) not in self._names)
         self._names[relation] = None
