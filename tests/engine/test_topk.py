@@ -325,7 +325,7 @@ def test_kernels_that_a_thread_cannot_load_are_no_traceback(monkeypatch: pytest.
 
     factors = symmetric_factors(matrix("counts", 0))
     monkeypatch.setattr(topk, "_loaded", None)
-    monkeypatch.setattr(topk, "_requests", {})
+    monkeypatch.setattr(topk, "_compilations", {})
     monkeypatch.setattr(topk, "import_module", fail)
     factors.compiled = set()
     topk.load_kernels(factors)

@@ -485,12 +485,14 @@ _log = logging.getLogger("neupath.compilation")
 _loaded: ModuleType | None = None
 _loader: Thread | None = None
 _starting = Lock()
-_queue: deque["_Request"] = deque()
-_requests: dict[tuple[int, str], "_Request"] = {}  # by the set of compiled searches, of one per types, and the search
+_queue: deque["_Compilation"] = deque()
+_compilations: dict[
+    tuple[int, str], "_Compilation"
+] = {}  # by the set of compiled searches, of one per types, and the search
 
 
 @dataclass(eq=False)
-class _Request:
+class _Compilation:
     """Kernels to compile: those of a search for the types of some factors, of which `factors` is the smallest."""
 
     factors: Factors
@@ -541,7 +543,7 @@ def _are_kernels_ready(factors: Factors, search: str, *, is_worth_waiting: bool)
     """Ask for the kernels of a search unless they are compiled; return whether they are."""
     if _is_compiled(factors, search):
         return True
-    request = _request(factors, search)
+    request = _ask_to_compile(factors, search)
     if request is not None and is_worth_waiting:
         request.wait()
     return search in factors.compiled
@@ -549,31 +551,31 @@ def _are_kernels_ready(factors: Factors, search: str, *, is_worth_waiting: bool)
 
 def load_kernels(factors: Product) -> None:
     """Compile the kernels of all searches for the types of a product, on a thread, and wait for it."""
-    requests = [_request(factors, search) for search in SEARCHES if isinstance(factors, Factors)]
+    requests = [_ask_to_compile(factors, search) for search in SEARCHES if isinstance(factors, Factors)]
     for request in requests:
         if request is not None:
             request.done.wait()
 
 
-def _request(factors: Factors, search: str) -> _Request | None:
+def _ask_to_compile(factors: Factors, search: str) -> _Compilation | None:
     """Let the thread compile the kernels of a search; None where no thread can be started."""
     global _loader  # noqa: PLW0603
     key = id(factors.compiled), search
     with _starting:
-        if key not in _requests:
+        if key not in _compilations:
             if _loader is None:
-                thread = Thread(target=_compile_requests, name="neupath-kernels")
+                thread = Thread(target=_compile_in_turn, name="neupath-kernels")
                 try:
                     thread.start()  # it waits for `_starting`
                 except RuntimeError:
                     return None
                 _loader = thread
-            _requests[key] = _Request(_smallest(factors), factors.compiled, search)
-            _queue.append(_requests[key])
-        return _requests[key]
+            _compilations[key] = _Compilation(_smallest(factors), factors.compiled, search)
+            _queue.append(_compilations[key])
+        return _compilations[key]
 
 
-def _compile_requests() -> None:
+def _compile_in_turn() -> None:
     """Compile what is asked for; a program that ends waits for the step at hand only."""
     global _loader  # noqa: PLW0603
     while True:
