@@ -1,5 +1,6 @@
 """Threads: a fitted scorer, a graph and views of a live store give the same answers to many as to one."""
 
+import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +11,7 @@ import pytest
 
 import neupath as npth
 from neupath import HIN
+from neupath.errors import SourceWarning
 from neupath.live import LiveStore
 from neupath.measures import DWPC, PCRW, HeteSim
 from neupath.store import Edge, Node, Update, write_store
@@ -89,3 +91,11 @@ def test_readers_of_a_live_store_see_whole_versions_while_one_thread_writes(toy:
             return view.version == last
 
         assert together(lambda number: write() if number == 0 else read()) == [True] * THREADS
+
+
+def test_warning_is_made_again_from_its_text_alone():
+    """A compiler on another thread holds warnings back, and gives them out again as their class and their text."""
+    given = SourceWarning("movies.csv", ["year is an attribute"])
+    again = SourceWarning(str(given))
+    assert str(again) == str(given)
+    assert str(pickle.loads(pickle.dumps(again))) == str(given)  # noqa: S301

@@ -65,12 +65,19 @@ class SourceWarning(UserWarning):
     advice
         Where else to read or decide it.
 
+    With its whole text alone it is made again, as libraries do that hold warnings back for a while.
     """
 
     def __init__(
-        self, source: str, notes: Sequence[str], advice: str = "a graph.toml decides otherwise; HIN.notes has this list"
+        self,
+        source: str,
+        notes: Sequence[str] | None = None,
+        advice: str = "a graph.toml decides otherwise; HIN.notes has this list",
     ) -> None:
-        self.source, self.notes, self.advice = source, tuple(notes), advice
+        self.source, self.notes, self.advice = source, tuple(notes or ()), advice
+        if notes is None:
+            super().__init__(source)
+            return
         lines = "\n".join(f"  - {note}" for note in self.notes)
         super().__init__(
             f"how {source} was read:\n{lines}\n({advice}, and "
@@ -78,7 +85,7 @@ class SourceWarning(UserWarning):
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return SourceWarning, (self.source, self.notes, self.advice)
+        return SourceWarning, (self.source, self.notes or None, self.advice)
 
 
 class PluginWarning(UserWarning):
