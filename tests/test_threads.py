@@ -98,4 +98,4 @@ def test_warning_is_made_again_from_its_text_alone():
     given = SourceWarning("movies.csv", ["year is an attribute"])
     again = SourceWarning(str(given))
     assert str(again) == str(given)
-    assert str(pickle.loads(pickle.dumps(again))) == str(given)  # noqa: S301
+    assert str(pickle.loads(pickle.dumps(again))) == str(given)
