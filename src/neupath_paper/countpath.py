@@ -11,12 +11,10 @@ After training, each gate is rounded to its largest entry if that explains the v
 channels are meta-paths and the scores are exact. The nearest published relative is NBFNet (Zhu et al., NeurIPS 2021).
 """
 
-import copy
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Self, Unpack
+from typing import ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -26,13 +24,11 @@ from torch import Tensor, nn
 
 from neupath.engine.formula import Normalisation
 from neupath.engine.products import Factors, symmetric_factors
-from neupath.engine.scorer import PathSims, Scorer
 from neupath.engine.topk import score_product
 from neupath.errors import QueryError
-from neupath.evidence.explanation import SoftMetaPath
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, arrow
-from neupath.graph.nodes import Id, Rows
+from neupath.graph.nodes import Rows
 from neupath.learn.labels import Pairs
 from neupath.learn.models.flat_graph import edge_kinds, over_all_nodes
 from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts, check_shapes
@@ -91,7 +87,6 @@ class CountPath(PairModel):
     network_: Gates
     gates_: Floats  # (channels, steps, kinds + 1)
     mix_: Floats  # (channels,)
-    _channels: Sequence[Scorer]
 
     def __init__(self, layers: int = 2, channels: int = 4, **training: Unpack[TrainingOptions]) -> None:
         super().__init__(**(TrainingOptions(epochs=40, learning_rate=0.1) | training))
@@ -108,7 +103,7 @@ class CountPath(PairModel):
 
     def _train(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback) -> None:
         super()._train(hin, learn, check, folder, on_epoch)
-        self._forget_products()
+        self.__dict__.pop("factors_", None)
         self.gates_ = self.network_.steps.detach().softmax(-1).cpu().double().numpy()
         self.mix_ = self.network_.mix.detach().softmax(-1).cpu().double().numpy()
         self._round(learn, check)
@@ -166,50 +161,17 @@ class CountPath(PairModel):
 
     def _score_rows(self, queries: Rows) -> Floats:
         scores = np.zeros((len(queries), len(self.hin_.nodes[self.node_type_])))
-        if hasattr(self, "_channels"):
-            channel_scores = (channel.score_rows(queries) for channel in self._channels)
-        else:
-            channel_scores = (score_product(factors, Normalisation.DICE, queries) for factors in self.factors_)
-        for mix, part in zip(self.mix_, channel_scores, strict=True):
-            scores += mix * part
+        for mix, factors in zip(self.mix_, self.factors_, strict=True):
+            scores += mix * score_product(factors, Normalisation.DICE, queries)
         return scores
-
-    def as_pathsims(self) -> PathSims | None:
-        """Return the meta-paths of the channels if all gates are rounded."""
-        metapaths = [round_trip(self.hin_, self.node_type_, links) for links in self._links()]
-        if not self.rounded_ or None in metapaths:
-            return None
-        return PathSims(tuple(metapath for metapath in metapaths if metapath), self._over_measures)
-
-    def _over_measures(self, hin: HIN, channels: Sequence[Scorer]) -> Self:
-        self.check_graph(self._trained_on(), hin)
-        bound = copy.copy(self)
-        bound._forget_products()
-        bound.hin_, bound._channels = hin, channels
-        return bound
 
     def as_combination(self) -> Combination | None:
         """Return the same scores as a sum of PathSims if all gates are rounded."""
-        pathsims = self.as_pathsims()
-        if pathsims is None or not pathsims.metapaths:
+        metapaths = [round_trip(self.hin_, self.node_type_, links) for links in self._links()]
+        if not self.rounded_ or None in metapaths or not metapaths:
             return None
-        weights = zip(pathsims.metapaths, self.mix_.tolist(), strict=True)
-        return Combination([Part("pathsim", metapath, mix) for metapath, mix in weights]).fit(self.hin_)
-
-    def soft_metapaths(self, query: Id, target: Id) -> list[SoftMetaPath]:
-        """Return each channel with the nodes at which the gated paths of two nodes meet."""
-        hin = self._fitted()
-        rows = hin.rows(self.node_type_, [query, target])
-        soft = []
-        for gate, mix, links in zip(self.gates_, self.mix_, self._links(), strict=True):
-            w, counts = (gated_product(hin, entries, self.node_type_, rows) for entries in (gate, gate > 0))
-            products = w[[0]].multiply(w[[1]]).tocoo()
-            norms = row_dots(w, w)
-            numbers = products.coords[1].astype(np.int64)
-            pairs = (counts[[0]].multiply(counts[[1]])).toarray()[0, numbers]
-            text = round_trip(hin, self.node_type_, links) or f"{self.node_type_} (itself)"
-            soft.append(SoftMetaPath(f"{text}, softly", float(mix), numbers, products.data, pairs, norms[0], norms[1]))
-        return soft
+        weights = zip(metapaths, self.mix_.tolist(), strict=True)
+        return Combination([Part("pathsim", str(metapath), mix) for metapath, mix in weights]).fit(self.hin_)
 
     def metapaths(self, least: float = 0.02) -> list[tuple[str, float]]:
         """Return the channels as meta-paths, by their largest gates, with their weights; heaviest first.
@@ -237,11 +199,7 @@ class CountPath(PairModel):
         check_shapes(tensors, gates=(channels, self.layers, kinds + 1), mix=(channels,))
         self.hin_ = hin
         self.gates_, self.mix_ = tensors["gates"].numpy(), tensors["mix"].numpy()
-        self._forget_products()
-
-    def _forget_products(self) -> None:
-        for name in ("factors_", "_channels"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("factors_", None)
 
 
 # ---- Half-paths and gated paths ------------------------------------------------------------------

@@ -22,10 +22,9 @@ from neupath.graph.hin import Edges
 from neupath.graph.nodes import Nodes
 from neupath.learn.models import NeuPath, neupath_updates
 from neupath.learn.models.class_table import ClassTable, LayerClasses
-from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
-from neupath.live import LiveGraph, LiveScorer, LiveStore, View
+from neupath.learn.models.flat_graph import FlatGraph
+from neupath.live import LiveGraph, LiveStore, View
 from neupath.store import Edge, Node, Update, write_store
-from neupath_paper.countpath import CountPath
 from tests.graphs import RELATIONS, hins
 from tests.live.comparison import rebuilt, set_edges
 
@@ -40,28 +39,15 @@ def grown_up() -> HIN:
     return HIN.build([Nodes(t, pa.array([f"{t}{i}" for i in range(9)])) for t in "abc"], [Edges(*e) for e in ends])
 
 
-def counting(hin: HIN, channels: list[list[str]], mix: list[float]) -> CountPath:
-    """A CountPath with fixed channels, each given by the relations it walks."""
-    model = CountPath(layers=2, channels=1, epochs=1, device="cpu").fit(hin, LABELS)
-    kinds = [f"{link.relation.name}{'-' if link.reverse else ''}" for link in edge_kinds(hin.schema)]
-    model.gates_ = np.eye(len(kinds) + 1)[[[[*kinds, "stay"].index(kind) for kind in c] for c in channels]]
-    model.mix_ = np.array(mix)
-    return model
-
-
 @cache
-def trained() -> list[npth.NeuPath | CountPath]:
+def trained() -> list[NeuPath]:
     """Train the models once, when the first test needs them: not while tests are collected."""
     hin = grown_up()
     variants = (
         {"layers": 2, "paths": 2, "variant": "paper"},
         {"layers": 4, "paths": 3},
     )
-    found = [NeuPath(dim=6, epochs=1, device="cpu", **settings).fit(hin, LABELS) for settings in variants]
-    crisp = counting(hin, [["r", "stay"], ["r", "near"], ["cites-", "s"]], [0.5, 0.3, 0.2])
-    soft = counting(hin, [["r", "near"]], [1.0])
-    soft.gates_ = 0.9 * soft.gates_ + 0.1 / soft.gates_.shape[-1]
-    return [*found, crisp, soft]
+    return [NeuPath(dim=6, epochs=1, device="cpu", **settings).fit(hin, LABELS) for settings in variants]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -73,17 +59,15 @@ def little_room() -> Iterator[None]:
         yield
 
 
-def assert_same(view: View, model: NeuPath | CountPath, scratch: HIN) -> None:
+def assert_same(view: View, model: NeuPath, scratch: HIN) -> None:
     """Check for the same classes under other numbers, and the same scores up to rounding."""
     found, wanted = view.scorer(model), model.bind(scratch)
-    if isinstance(found, NeuPath):
-        for ours, theirs in zip(found.background_, wanted.background_, strict=True):
-            pairs = set(zip(flat(found, ours).tolist(), flat(wanted, theirs).tolist(), strict=True))
-            assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)
+    for ours, theirs in zip(found.background_, wanted.background_, strict=True):
+        pairs = set(zip(flat(found, ours).tolist(), flat(wanted, theirs).tolist(), strict=True))
+        assert len({a for a, _ in pairs}) == len({b for _, b in pairs}) == len(pairs)
     rows = np.arange(scratch.num_nodes("a"))
     if len(rows):
-        exactness = {"rtol": 1e-5, "atol": 1e-5} if isinstance(found, NeuPath) else {"rtol": 1e-12, "atol": 1e-300}
-        np.testing.assert_allclose(found.score_rows(rows), wanted.score_rows(rows), **exactness)
+        np.testing.assert_allclose(found.score_rows(rows), wanted.score_rows(rows), rtol=1e-5, atol=1e-5)
 
 
 def flat(model: NeuPath, classes: np.ndarray) -> np.ndarray:
@@ -227,18 +211,6 @@ def test_a_model_needs_to_be_trained_on_the_schema(model: NeuPath) -> None:
         LiveGraph(npth.load("toy")).attach(model)
 
 
-def test_rounded_channels_follow_as_measures() -> None:
-    hin = grown_up()
-    rounded = counting(hin, [["r", "near"], ["r", "stay"]], [0.5, 0.5])
-    live = LiveGraph(hin)
-    bound = live.attach(rounded)
-    assert [type(channel) for channel in bound._channels] == [LiveScorer, LiveScorer]
-    assert bound.metapaths() == rounded.metapaths()
-    set_edges(live, [(RELATIONS[0], 0, 2, 4.0)])
-    scratch = rounded.bind(rebuilt(live.view().hin))
-    assert live.view().scorer(rounded).top_k("a0").to_dict() == scratch.top_k("a0").to_dict()
-
-
 @pytest.mark.slow
 def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
     live, done = LiveGraph(grown_up(), compaction_share=float("inf")), threading.Event()
@@ -276,17 +248,12 @@ def test_readers_beside_a_writer_see_their_version(model: NeuPath) -> None:
 def test_a_store_binds_models_again_when_nodes_are_removed(tmp_path: Path) -> None:
     labels = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 2 / 7)]
     hin = npth.load("toy")
-    models = [
-        NeuPath(dim=6, layers=2, epochs=1, device="cpu").fit(hin, labels),
-        CountPath(layers=2, channels=2, device="cpu").fit(hin, labels),
-    ]
+    model = NeuPath(dim=6, layers=2, epochs=1, device="cpu").fit(hin, labels)
     zoe, own = Node("author", "Zoe"), Edge("writes", "Zoe", "Jim-SIGMOD-1")
     updates = [Update(add_nodes=[zoe], add_edges=[own]), Update(remove_nodes=[zoe], remove_edges=[own])]
     with LiveStore(write_store(hin, tmp_path / "s")) as live:
-        for model in models:
-            live.attach(model)
+        live.attach(model)
         for update in updates:
             live.update(update)
-            for model in models:
-                scratch = model.bind(rebuilt(live.view().hin)).score_rows(np.arange(5))
-                np.testing.assert_allclose(live.view().scorer(model).score_rows(np.arange(5)), scratch, atol=1e-6)
+            scratch = model.bind(rebuilt(live.view().hin)).score_rows(np.arange(5))
+            np.testing.assert_allclose(live.view().scorer(model).score_rows(np.arange(5)), scratch, atol=1e-6)

@@ -42,7 +42,7 @@ Many = list[Id] | list[str] | list[int] | list[NodeMatch] | Sequence[Hit] | tupl
 
 
 # ---- Following a live graph ----------------------------------------------------------------------
-# The live graph calls `Scorer.updater` and `Scorer.as_pathsims`, so it needs to know neither the models nor torch.
+# The live graph calls `Scorer.updater`, so it needs to know neither the models nor torch.
 RowEdge = tuple[Relation, int, int, float]  # source and target row, and the new weight; 0 removes the edge
 
 
@@ -71,14 +71,6 @@ class Updater(ABC):
     @abstractmethod
     def snapshot(self) -> Binding:
         """Return a binding to this version, which later changes do not affect."""
-
-
-@dataclass(frozen=True)
-class PathSims:
-    """A learned scorer that needs nothing of a graph but PathSim along some meta-paths."""
-
-    metapaths: tuple[str, ...]
-    over: Callable[[HIN, Sequence["Scorer"]], "Scorer"]  # given PathSim along each meta-path
 
 
 # ---- The contract --------------------------------------------------------------------------------
@@ -512,10 +504,6 @@ class Scorer(ABC):
 
     def updater(self, hin: HIN) -> Updater | None:  # noqa: ARG002
         """Return what updates this scorer with a live graph; None where it must be bound to each version."""
-        return None
-
-    def as_pathsims(self) -> PathSims | None:
-        """Return the PathSims from which this scorer computes its scores; None where it needs more."""
         return None
 
     def save(self, folder: str | Path) -> Path:

@@ -728,59 +728,6 @@ def score_and_rank(scorer: Scorer, query: Id, target: Id) -> tuple[float, int | 
     return float(scorer.score_targets(x, np.array([y]))[0]), None, num_targets
 
 
-@dataclass(frozen=True)
-class SoftMetaPath:
-    """A meta-path that a model follows softly: what it weighs, and the paths of two nodes that meet at each node.
-
-    `numbers` are nodes in `HIN.numbering`; `weights` and `counts` are those of the paths through each of them.
-    """
-
-    metapath: str
-    weight: float
-    numbers: Rows
-    weights: Floats
-    counts: Floats
-    query_norm: float
-    target_norm: float
-
-
-def _explain_softly(scorer: Scorer, query: Id, target: Id, limit: int) -> CombinedExplanation:
-    """Explain the score of a model that follows meta-paths softly, each as PathSim."""
-    hin = scorer.hin_
-    x, y = hin.row(scorer.source_type, query), hin.row(scorer.target_type, target)
-    soft: list[SoftMetaPath] = scorer.soft_metapaths(query, target)  # type: ignore[attr-defined]
-    if not soft:
-        raise QueryError(f"this {scorer.name} has learned no meta-path, so that every score is 0; train it again")
-    parts = []
-    for path in soft:
-        numerator, norms = float(path.weights.sum()), path.query_norm + path.target_norm
-        score = 2 * numerator / norms if norms else 0.0
-        order = np.lexsort((path.numbers, -path.weights))
-        shares = path.weights / numerator if numerator else path.weights
-        groups = tuple(
-            PathGroup(_numbered(hin, int(path.numbers[at])), int(path.counts[at]), float(shares[at]) * score,
-                      float(shares[at]))
-            for at in order[: max(limit, NAMED)]
-        )  # fmt: skip
-        ends = node_at(hin, scorer.source_type, x), node_at(hin, scorer.target_type, y)
-        summary = describe_groups(groups, len(order)) if groups else _no_path(path.metapath, *ends)
-        explanation = Explanation(
-            query=ends[0], target=ends[1], metapath=path.metapath, node_types=(), measure="pathsim",
-            normalisation=Normalisation.DICE, score=score, numerator=numerator, query_norm=path.query_norm,
-            target_norm=path.target_norm, step=0, groups=groups[:limit], num_groups=len(order), summary=summary,
-            instances=(), num_instances=int(path.counts.sum()),
-        )  # fmt: skip
-        parts.append(ExplainedPart(path.weight, path.weight * score, explanation))
-    return _combined(scorer, parts)
-
-
-def _numbered(hin: HIN, number: int) -> PathNode:
-    """Return the node of a number in `HIN.numbering`."""
-    numbering = hin.numbering
-    position = int(np.searchsorted(numbering.starts, number, side="right")) - 1
-    return node_at(hin, numbering.node_types[position], number - numbering.starts[position])
-
-
 _ATTENTION_PATHS = 1000
 """Paths that are traced to group the attention of a model."""
 
@@ -1042,9 +989,8 @@ def _explain_stack(
 
 
 def _shows_paths(scorer: Scorer) -> bool:
-    return isinstance(scorer, Combination) or any(
-        hasattr(scorer, name) for name in ("as_combination", "soft_metapaths", "attention_paths")
-    )
+    has_parts = isinstance(scorer, Combination) or hasattr(scorer, "as_combination")
+    return has_parts or hasattr(scorer, "attention_paths")
 
 
 def explain_model(
@@ -1055,7 +1001,7 @@ def explain_model(
     Parameters
     ----------
     scorer
-        A fitted combination, a stack, or a model that has `attention_paths` or `soft_metapaths`.
+        A fitted combination, a stack, or a model that has `attention_paths`.
     query, target
         The two nodes, by id or unambiguous name.
     limit
@@ -1082,8 +1028,6 @@ def explain_model(
         return replace(explain_combination(combination, query, target, limit, by=by, paths=paths), measure=scorer.name)
     if by is not None:
         raise QueryError(f"the paths of {scorer.name} have no common steps to group by; leave out ‹by›", parameter="by")
-    if hasattr(scorer, "soft_metapaths"):
-        return _explain_softly(scorer, query, target, limit)
     if not hasattr(scorer, "attention_paths"):
         raise QueryError(f"the saved {scorer.name} shows no paths of its own; explain its meta-path instead")
     return _explain_attention(scorer, query, target, limit, paths)

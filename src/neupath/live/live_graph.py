@@ -30,7 +30,6 @@ from neupath.live.append_arrays import AppendColumn, AppendNodes, in_one_piece
 from neupath.live.live_edges import LiveChange, LiveEdgeTables, NewestEdges
 from neupath.live.live_kernels import ProductArrays
 from neupath.live.live_product import Adjacency, DegreeCounts, LiveMatrices, LiveProduct, both_directions, live_factors
-from neupath.measures import PathSim
 from neupath.measures.path_measure import PathMeasure
 from neupath.store import Change, Head, RowsChange, Update, Validator, open_store
 
@@ -145,10 +144,7 @@ class View:
             return copy(scorer).fit(self.hin)
         if scorer.identity in self.models:
             return self.models[scorer.identity](self.hin)
-        parts = scorer.as_pathsims()
-        if parts is None:
-            return scorer.bind(self.hin)
-        return parts.over(self.hin, [self.scorer(PathSim(metapath)) for metapath in parts.metapaths])
+        return scorer.bind(self.hin)
 
     def renew(self, scorer: LiveScorer) -> LiveScorer | None:
         """Return the scorer at this version, without parsing its meta-path again; None if it is not attached."""
@@ -164,15 +160,10 @@ def _key_of(measure: PathMeasure, hin: HIN) -> MeasureKey:
 
 
 def _followers_of(scorer: Scorer, hin: HIN) -> dict[object, Scorer]:
-    """Return, by key, what follows the changes for a scorer: itself, its PathSims if it is a sum of them, or none."""
+    """Return, by key, what follows the changes for a scorer: itself, or nothing where it learns nothing."""
     if isinstance(scorer, PathMeasure):
         return {_key_of(scorer, hin): scorer}
-    if scorer.identity is None:
-        return {}
-    parts = scorer.as_pathsims()
-    if parts is None:
-        return {scorer.identity: scorer}
-    return {_key_of(measure, hin): measure for measure in map(PathSim, parts.metapaths)}
+    return {} if scorer.identity is None else {scorer.identity: scorer}
 
 
 # ---- State of the writer -------------------------------------------------------------------------

@@ -437,7 +437,7 @@ def _model_key(graph: str, name: str, as_of: int | None = None) -> _Key:
 
 def _describe(name: str, bound: dict[str, FittedScorer]) -> dict[str, object]:
     scorer = next(iter(bound.values())).scorer
-    shows_paths = hasattr(scorer, "attention_paths") or hasattr(scorer, "soft_metapaths")
+    shows_paths = hasattr(scorer, "attention_paths") or hasattr(scorer, "as_combination")
     explains = shows_paths or isinstance(scorer, Combination | PathMeasure)
     return {
         "name": name, "title": name, "created": None, "graphs": list(bound), "measure": scorer.name,
