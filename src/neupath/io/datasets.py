@@ -2,9 +2,9 @@
 
 import ast
 import builtins
+import json
 import os
 import platform
-import shutil
 import sys
 import sysconfig
 from collections import deque
@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from neupath._runtime.files import whole_folder
+from neupath._runtime.files import whole_folder, write_text
 from neupath._runtime.lazy_module import LazyModule
 from neupath._runtime.progress import Progress, no_progress, track
-from neupath.errors import NeuPathError, SourceError, WriteError, did_you_mean, listed
+from neupath.errors import SourceError, WriteError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes, Rows
@@ -72,12 +72,14 @@ def _texts(values: Sequence[str]) -> pa.Array:
 _NOT_LIBRARY = {
     "site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib", "lib2to3", "turtledemo",
 }  # fmt: skip
-_FORMAT = 1
+_FORMAT = 2
 """Increased when the reader of the sources changes, so that older caches are not used."""
 
 
-Links = dict[str, list[tuple[str, str]]]
+Links = dict[str, list[Sequence[str]]]
 """The name of a relation -> the ids of the two ends of each edge; an edge may be there several times."""
+_MODULES = "modules"
+"""Where links have the names of all modules, which lead nowhere: some define, import and contain nothing."""
 _STDLIB = (
     Relation("module", "defines", "class"), Relation("module", "imports", "import"), Relation("class", "has", "method"),
     Relation("class", "extends", "base"),
@@ -87,32 +89,27 @@ _STDLIB = (
 def stdlib(progress: Progress = no_progress) -> HIN:
     """Return the standard library of the running Python: modules, classes, method names, base classes and imports.
 
-    It is built once for each Python and then read from the cache folder.
+    Its sources are read once for each Python; the links found in them are kept in the cache folder.
     """
-    from neupath.io.assemble import read_tables
-    from neupath.io.detect import recognise_folder
-    from neupath.io.export import write_folder
-
     root = Path(sysconfig.get_paths()["stdlib"])
     mark = sha256(f"{root}|{sys.version}|{_FORMAT}".encode()).hexdigest()[:12]
-    folder = cache_folder() / f"stdlib-{platform.python_version()}-{mark}"
+    file = cache_folder() / f"stdlib-{platform.python_version()}-{mark}.json"
     try:
-        return read_tables(recognise_folder(folder))
-    except (NeuPathError, OSError):  # not cached yet, or damaged
-        shutil.rmtree(folder, ignore_errors=True)
-    hin = build_stdlib(root, progress)
-    with suppress(WriteError):  # a cache that cannot be written only costs time
-        write_folder(hin, folder)
-    return hin
+        links = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # not cached yet, or damaged
+        links = find_links(root, progress)
+        with suppress(OSError, WriteError):  # a cache that cannot be written only costs time
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_text(file, json.dumps(links))
+    return build_stdlib(links)
 
 
-def build_stdlib(root: Path, progress: Progress = no_progress) -> HIN:
-    """Build the graph from the source files below a folder."""
+def find_links(root: Path, progress: Progress = no_progress) -> Links:
+    """Read the source files below a folder."""
     files = sorted(path for path in root.rglob("*.py") if not _NOT_LIBRARY.intersection(path.relative_to(root).parts))
     if not files:
         raise SourceError(f"no Python sources in {root}: this Python comes without its standard library's source files")
-    modules: dict[str, None] = {}
-    links: Links = {relation.name: [] for relation in _STDLIB}
+    links: Links = {name: [] for name in (_MODULES, *(relation.name for relation in _STDLIB))}
     for path in track(files, "reading the standard library", progress):
         try:
             tree = ast.parse(path.read_bytes())
@@ -120,9 +117,9 @@ def build_stdlib(root: Path, progress: Progress = no_progress) -> HIN:
             continue  # a few files are broken on purpose, to test parsers
         parts = path.relative_to(root).with_suffix("").parts
         module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        modules[module] = None
+        links[_MODULES].append((module, ""))
         _SourceReader(module, path.name == "__init__.py", links).read(tree)
-    return _to_graph(modules, links)
+    return links
 
 
 class _SourceReader:
@@ -194,11 +191,13 @@ def _dotted(node: ast.expr) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _to_graph(modules: dict[str, None], links: Links) -> HIN:
+def build_stdlib(links: Links) -> HIN:
+    """Build the graph of modules and what links them."""
+    modules = dict.fromkeys(name for name, _ in links[_MODULES])
     rows: dict[str, dict[str, int]] = {"module": {name: row for row, name in enumerate(modules)}}
     edges = []
     for relation in _STDLIB:
-        pairs = list(dict.fromkeys(links[relation.name]))
+        pairs = list(dict.fromkeys(map(tuple, links[relation.name])))
         ends = []
         for end, node_type in enumerate((relation.source, relation.target)):
             row_of = rows.setdefault(node_type, {})
