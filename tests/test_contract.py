@@ -10,7 +10,7 @@ import neupath as npth
 from neupath import HIN
 from neupath.engine.scorer import Scorer
 from neupath.errors import MissingExtraError, NodeError, QueryError
-from neupath.evidence.explanation import explain_model
+from neupath.evidence.model_explanation import explain_model
 from neupath.measures import GRAPH_MEASURES, MEASURES, AvgSim, Combination, Part, RelSim
 from tests.graphs import shop_graph
 

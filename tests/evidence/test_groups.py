@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from neupath import HIN, MetaPath, explain
 from neupath.errors import QueryError
-from neupath.evidence.explanation import explain_combination, explain_set
+from neupath.evidence.explanation import explain_set
 from neupath.evidence.groups import PathGroup, PathNode, describe_groups, percent, position_to_group_by
+from neupath.evidence.model_explanation import explain_combination
 from neupath.graph.hin import Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes

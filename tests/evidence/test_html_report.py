@@ -9,8 +9,8 @@ import pytest
 
 from neupath import HIN, Combination, Part, explain
 from neupath.errors import QueryError
-from neupath.evidence.explanation import explain_combination
 from neupath.evidence.html_report import render_html, write_html
+from neupath.evidence.model_explanation import explain_combination
 from neupath.graph.hin import Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes

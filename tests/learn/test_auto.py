@@ -15,8 +15,8 @@ import neupath as npth
 from neupath import NeuPathError
 from neupath.engine.scorer import Scorer
 from neupath.errors import SourceWarning
-from neupath.evidence.explanation import explain_model
 from neupath.evidence.html_report import render_html
+from neupath.evidence.model_explanation import explain_model
 from neupath.learn import auto
 from neupath.learn.auto import STATE, Stack, choose_metric, score_by_query, train_auto
 from neupath.learn.evaluation import evaluate_pairs
@@ -587,7 +587,7 @@ def test_pathboost_comes_first() -> None:
 
 KILLED = """
 import os, signal, sys
-from neupath.evidence.explanation import explain_model
+from neupath.evidence.model_explanation import explain_model
 from neupath.evidence.html_report import render_html
 from neupath.learn import auto
 from tests.graphs import shop_graph

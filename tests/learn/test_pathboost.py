@@ -12,8 +12,8 @@ pytest.importorskip("lightgbm")
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.engine.hits import Hit
-from neupath.evidence.explanation import AttentionExplanation, explain_model
 from neupath.evidence.html_report import render_html
+from neupath.evidence.model_explanation import AttentionExplanation, explain_model
 from neupath.graph.hin import Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, MetaPath
 from neupath.errors import MetaPathError, QueryError, SourceError
-from neupath.evidence.explanation import explain_model
+from neupath.evidence.model_explanation import explain_model
 from neupath.graph.hin import Edges
 from neupath.graph.metapath import Relation, enumerate_metapaths
 from neupath.graph.nodes import Nodes

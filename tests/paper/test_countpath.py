@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 import neupath as npth
 from neupath import HIN
 from neupath.errors import QueryError
-from neupath.evidence.explanation import CombinedExplanation, explain_model
+from neupath.evidence.model_explanation import CombinedExplanation, explain_model
 from neupath.learn.evaluation import evaluate
 from neupath_paper.countpath import CountPath
 from tests.learn.models.small_graphs import users

@@ -26,7 +26,7 @@ from neupath.cli.terminal import (
     titled,
 )
 from neupath.errors import QueryError
-from neupath.evidence.explanation import counted
+from neupath.evidence.groups import counted
 from neupath.graph.hin import HIN
 from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, Suggestion

@@ -63,20 +63,17 @@ from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import QueryError, listed
 from neupath.evidence.comparison import RankComparison
 from neupath.evidence.comparison import compare as compare_rankings
-from neupath.evidence.explanation import (
+from neupath.evidence.explanation import Explanation, SetExplanation, WhyNot, explain_set
+from neupath.evidence.explanation import explain as explain_pair
+from neupath.evidence.groups import PathGroup, PathInstance, counted, percent
+from neupath.evidence.model_explanation import (
     AttentionExplanation,
     CombinedExplanation,
-    Explanation,
-    SetExplanation,
+    ModelExplanation,
     StackExplanation,
-    WhyNot,
-    counted,
     explain_model,
-    explain_set,
     signed,
 )
-from neupath.evidence.explanation import explain as explain_pair
-from neupath.evidence.groups import PathGroup, PathInstance, percent
 from neupath.evidence.relate import BUDGET, Related
 from neupath.evidence.relate import relate as relate_pair
 from neupath.evidence.significance import PERMUTATIONS, hits_with
@@ -456,7 +453,6 @@ def _hit_lines(hits: Hits, columns: Mapping[str, Sequence[str]]) -> list[Text]:
 
 
 # ---- explain -------------------------------------------------------------------------------------
-ModelExplanation = CombinedExplanation | AttentionExplanation | StackExplanation
 AnyExplanation = Explanation | ModelExplanation | SetExplanation
 _PATHS, _PATHS_OF_A_PAGE = 1, 10  # paths below each group
 _SHORT_NODE, _SHORT_END = 40, 20  # letters of a node between the ends of a path, and of its ends

@@ -29,7 +29,7 @@ from neupath.cli.terminal import (
 )
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.evidence.explanation import counted
+from neupath.evidence.groups import counted
 from neupath.learn.evaluation import Evaluation, LabelEvaluation, evaluate_pairs, split_queries
 from neupath.learn.evaluation import evaluate as compare
 from neupath.learn.labels import NodeTypes, Protocol, join_types, read_pairs, too_few

@@ -12,8 +12,8 @@ from neupath._runtime.files import write_whole
 from neupath.engine.hits import score_text
 from neupath.errors import MissingExtraError, QueryError
 from neupath.evidence.comparison import RankComparison
-from neupath.evidence.explanation import Explanation, counted
-from neupath.evidence.groups import PathInstance, PathNode, percent, shortened
+from neupath.evidence.explanation import Explanation
+from neupath.evidence.groups import PathInstance, PathNode, counted, percent, shortened
 
 try:
     from matplotlib import rc_context

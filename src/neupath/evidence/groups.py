@@ -444,6 +444,15 @@ def joined(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
+def counted(number: float, noun: str) -> str:
+    """Write a number of things: "1 path", "2,417 paths".
+
+    >>> counted(1, "path"), counted(2417, "path")
+    ('1 path', '2,417 paths')
+    """
+    return f"{number:,.0f} {noun}{'s' * (number != 1)}"
+
+
 def percent(share: float) -> str:
     """Write a fraction as a percentage; one that would read as nothing is "under 0.1 %".
 

@@ -7,16 +7,16 @@ from pathlib import Path
 from neupath._runtime.files import write_text
 from neupath.engine.hits import score_text
 from neupath.errors import QueryError
-from neupath.evidence.explanation import (
+from neupath.evidence.explanation import Explanation
+from neupath.evidence.groups import PathGroup, PathInstance, counted, percent
+from neupath.evidence.model_explanation import (
     AttentionExplanation,
     CombinedExplanation,
     Contribution,
-    Explanation,
+    ModelExplanation,
     StackExplanation,
-    counted,
     signed,
 )
-from neupath.evidence.groups import PathGroup, PathInstance, percent
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE = """
@@ -32,7 +32,7 @@ details { margin: .3rem 0; } summary { cursor: pointer; }
 .share { display: inline-block; min-width: 5.5rem; font-variant-numeric: tabular-nums; }
 ol { margin: .3rem 0 .6rem; } .link { color: var(--quiet); }
 """
-Explained = Explanation | CombinedExplanation | AttentionExplanation | StackExplanation
+Explained = Explanation | ModelExplanation
 
 
 def write_html(explanation: Explained, path: str | Path) -> Path:

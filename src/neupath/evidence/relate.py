@@ -20,7 +20,7 @@ from neupath.engine.products import LARGEST, column_norms, multiplications, row_
 from neupath.engine.rank import rank_of
 from neupath.engine.walk import walk_rows
 from neupath.errors import GraphError, QueryError, listed
-from neupath.evidence.groups import PathGroup, PathNode, joined, middle_of, node_at, shortened
+from neupath.evidence.groups import PathGroup, PathNode, counted, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, html_table
 from neupath.graph.metapath import Link, MetaPath, Schema, Step
 from neupath.graph.nodes import NodeRef, Rows, id_of, in_lines, one_line
@@ -105,18 +105,18 @@ class Related:
         if not self.joining and not self.complete:
             return f"No meta-path that was looked at joins {a} and {b}."
         if not self.joining:
-            steps = f"{_steps(self.max_steps)}, {'each ' * (self.max_steps > 1)}over one relation"
+            steps = f"{counted(self.max_steps, 'step')}, {'each ' * (self.max_steps > 1)}over one relation"
             return f"No meta-path of up to {steps}, gives {a} and {b} a score above 0."
         least = "" if self.complete else "at least "
         if not self.metapaths:
-            number = f"{least.capitalize()}{_metapaths(self.joining)}"
+            number = f"{least.capitalize()}{counted(self.joining, 'meta-path')}"
             return f"{number} {'joins' if self.joining == 1 else 'join'} {a} and {b}."
         best = self.metapaths[0]
         others = f", one of {least}{self.joining:,} meta-paths that join them" if self.joining > 1 else ""
         if best.steps == 1:
             return f"An edge joins {a} and {b} directly: {best.metapath}{others}."
         standing = "is the best" if best.rank == 1 else f"ranks {best.rank:,}"
-        return f"{b} {standing} of {_targets(best.targets)} of {a} along {best.metapath}{others}."
+        return f"{b} {standing} of {counted(best.targets, 'target')} of {a} along {best.metapath}{others}."
 
     @property
     def left_out(self) -> str | None:
@@ -126,9 +126,9 @@ class Related:
         if hidden:
             label = shortened(self.target.label)
             standing = f" that are longer or along which {label} ranks no higher" if self.metapaths else ""
-            parts.append(f"{_metapaths(hidden)}{standing}")
+            parts.append(f"{counted(hidden, 'meta-path')}{standing}")
         if self.unranked:
-            parts.append(f"{_metapaths(self.unranked)} that the budget was not enough to rank")
+            parts.append(f"{counted(self.unranked, 'meta-path')} that the budget was not enough to rank")
         if not self.complete:
             parts.append("meta-paths that were not looked at")
         return f"Not listed: {joined(parts)}." if parts else None
@@ -161,18 +161,6 @@ class Related:
             "complete": self.complete,
             "left_out": self.left_out,
         }
-
-
-def _steps(number: int) -> str:
-    return f"{number} step{'s' * (number != 1)}"
-
-
-def _metapaths(number: int) -> str:
-    return f"{number:,} meta-path{'s' * (number != 1)}"
-
-
-def _targets(number: int) -> str:
-    return f"{number:,} target{'s' * (number != 1)}"
 
 
 # ---- relate --------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ import numpy as np
 from neupath._runtime.files import write_text
 from neupath.engine.scorer import LearnedScorer, Scorer
 from neupath.errors import MissingExtraError, QueryError, SourceError, first_line
-from neupath.evidence.explanation import Contribution, explain
+from neupath.evidence.explanation import explain
+from neupath.evidence.model_explanation import Contribution
 from neupath.graph.hin import HIN, Floats, check_graph
 from neupath.graph.metapath import MetaPath, arrow
 from neupath.graph.nodes import Id, Rows

@@ -14,7 +14,8 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import Hits, QuerySet
 from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import QueryError, listed
-from neupath.evidence.explanation import explain, explain_combination, explain_model, explain_set
+from neupath.evidence.explanation import explain, explain_set
+from neupath.evidence.model_explanation import explain_combination, explain_model
 from neupath.evidence.promising import promising_metapaths
 from neupath.evidence.relate import BUDGET as RELATE_BUDGET
 from neupath.evidence.relate import relate

@@ -16,7 +16,7 @@ import torch
 
 import neupath as npth
 from neupath import HIN, NeuPathError
-from neupath.evidence.explanation import AttentionExplanation, explain_model
+from neupath.evidence.model_explanation import AttentionExplanation, explain_model
 from neupath.graph.hin import Edges
 from neupath.graph.nodes import Nodes
 from neupath.learn.evaluation import evaluate

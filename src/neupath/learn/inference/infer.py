@@ -15,7 +15,7 @@ from neupath._runtime.resources import one_blas_thread
 from neupath.engine.hits import Hits
 from neupath.engine.scorer import SearchOptions
 from neupath.errors import QueryError, listed
-from neupath.evidence.explanation import CombinedExplanation, explain_combination
+from neupath.evidence.model_explanation import CombinedExplanation, explain_combination
 from neupath.graph.hin import HIN, html_table
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id, in_lines
