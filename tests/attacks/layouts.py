@@ -24,7 +24,7 @@ from neupath import HIN
 from neupath.errors import NeuPathError
 from neupath.graph.edge_attributes import edge_kinds
 from neupath.io.values import attribute_name
-from tests.io.corpus import SOURCES
+from tests.io.corpus import TEXTS
 from tests.io.corpus.frame import Column, Sample, Table, edges_of, names_of, read, with_tables
 
 Ends = tuple[str, str]
@@ -567,7 +567,7 @@ def try_case(number: int, seed: int = 0) -> tuple[str, str, str]:
         original, folder = Path(parent) / "original", Path(parent) / "changed"
         original.mkdir()
         folder.mkdir()
-        sample = SOURCES[name].write(original)
+        sample = TEXTS[name].write(original)
         changes, tables = change_tables(sample.tables, rng)
         changed = with_tables(sample, folder, tables)
         kind, what = _try(changed, sample.tables)
@@ -616,16 +616,8 @@ def _as_read(cell: str) -> str:
         return cell.strip()
 
 
-def _tabular() -> list[str]:
-    names = []
-    for name, each in SOURCES.items():
-        if each.write.__module__.endswith(".tabular"):
-            with TemporaryDirectory() as folder:
-                names += [name] if each.write(Path(folder)).tables else []
-    return names
-
-
-_NAMES: Final = _tabular()
+with TemporaryDirectory() as _folder:
+    _NAMES: Final = [name for name, each in TEXTS.items() if each.write(Path(_folder)).tables]
 
 
 if __name__ == "__main__":

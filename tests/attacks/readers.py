@@ -7,7 +7,6 @@ nothing of the reader, finds another number of edges.
 
 import csv
 import gzip
-import importlib
 import io
 import json
 import re
@@ -26,18 +25,18 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import scipy.io
 from scipy.sparse import csc_matrix
 
 from neupath import HIN, load
 from neupath.errors import NeuPathError
 from neupath.graph.hin import digest
-from neupath.io import import_store, to_networkx, write_folder
+from neupath.io import import_store, write_folder
 from neupath.learn.labels import read_pairs
 from neupath.store import read_update
 from tests.attacks.mutation import mutate
+from tests.io.corpus import SOURCES
+from tests.tables import write
 
 MEMORY, SECONDS = 2 << 30, 60
 """What a try may take beyond what the process has: bytes of address space, seconds of processor time."""
@@ -50,97 +49,38 @@ Check = Callable[[Path, HIN], bool]
 
 @dataclass(frozen=True)
 class Format:
-    """A readable format: how to write a small valid source, how to read it, and a check of the graph."""
+    """A readable format: a source of the corpus or what writes one, how to read it, and a check of the graph."""
 
-    write: Callable[[Path], None]
-    read: Callable[[Path], HIN | None]
+    source: str | Callable[[Path], object]
     check: Check | None = None
+    read: Callable[[Path], object] = lambda folder: load(_only(folder))
 
-
-def _texts(**files: str) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        for name, text in files.items():
-            path = folder / name.replace("__", ".")
-            path.write_bytes(gzip.compress(text.encode(), mtime=0) if path.suffix == ".gz" else text.encode())
-
-    return write
-
-
-def _tables() -> dict[str, pa.Table]:
-    rows = np.arange(40)
-    return {
-        "movie_actor": pa.table({"movie_id": rows % 9, "actor_id": [f"a{row % 7}" for row in rows]}),
-        "movies": pa.table({"movie_id": range(9), "title": [f"film {row}" for row in range(9)], "year": range(9)}),
-    }
-
-
-def _write_parquet(folder: Path) -> None:
-    for name, table in _tables().items():
-        pq.write_table(table, folder / f"{name}.parquet")
-
-
-def _write_parts(folder: Path) -> None:
-    table = _tables()["movie_actor"]
-    pq.write_table(_tables()["movies"], folder / "movies.parquet")
-    for year in range(2):
-        place = folder / "movie_actor" / f"year={year}"
-        place.mkdir(parents=True)
-        pq.write_table(table.slice(20 * year, 20), place / "part-0.parquet", compression="zstd")
-
-
-def _write_exported(folder: Path) -> None:
-    write_folder(load("toy"), folder / "exported")
-
-
-def _write_networkx(suffix: str) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        import networkx as nx
-
-        graph: Any = nx.convert_node_labels_to_integers(to_networkx(load("toy")))
-        if suffix == ".gml":
-            nx.write_gml(graph, folder / "graph.gml")
+    def write(self, folder: Path) -> None:
+        if isinstance(self.source, str):
+            SOURCES[self.source].write(folder)
         else:
-            writer = nx.write_graphml if suffix.startswith(".graphml") else nx.write_gexf
-            writer(graph, folder / f"graph{suffix}")
+            self.source(folder)
 
-    return write
+
+def _texts(**files: str) -> Callable[[Path], object]:
+    return lambda folder: write(folder, **files)
 
 
 def _write_mat(compressed: bool, version: Literal["4", "5"] = "5") -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
+    def write_matrices(folder: Path) -> None:
         names = np.empty((3, 1), dtype=object)
         names[:, 0] = ["KDD", "VLDB", "ICML"]
         content: dict[str, Any] = {"P_A": csc_matrix(np.eye(5, 4)), "A_C": np.ones((4, 3))}
         content |= {} if version == "4" else {"C": names, "note": "text", "info": {"year": 2020}}
         scipy.io.savemat(folder / "graph.mat", content, do_compression=compressed, format=version)
 
-    return write
+    return write_matrices
 
 
-_DATABASE = (
-    "create table movies (id integer primary key, title text, year integer);"
-    "create table actors (id text primary key);"
-    "create table movie_actor (movie_id integer references movies (id), actor_id text references actors (id));"
-)
-
-
-def _write_database(name: str) -> Callable[[Path], None]:
-    def write(folder: Path) -> None:
-        connection: Any
-        if name == "graph.db":
-            connection = sqlite3.connect(folder / name)
-            connection.executescript(_DATABASE)
-        else:
-            connection = importlib.import_module("duckdb").connect(str(folder / name))
-            connection.execute(_DATABASE)
-        rows = _tables()["movie_actor"].to_pylist()
-        connection.executemany("insert into movies values (?, ?, ?)", [(n, f"film {n}", n) for n in range(9)])
-        connection.executemany("insert into actors values (?)", [(f"a{n}",) for n in range(7)])
-        connection.executemany("insert into movie_actor values (?, ?)", [tuple(row.values()) for row in rows])
-        connection.commit()
-        connection.close()
-
-    return write
+def _write_zipped_graphml(folder: Path) -> None:
+    SOURCES["gephi_graphml"].write(folder)
+    (folder / "gephi.graphml.gz").write_bytes(gzip.compress((folder / "gephi.graphml").read_bytes()))
+    (folder / "gephi.graphml").unlink()
 
 
 def _only(folder: Path) -> Path:
@@ -149,21 +89,9 @@ def _only(folder: Path) -> Path:
     return paths[0] if len(paths) == 1 else folder
 
 
-def _load(folder: Path) -> HIN:
-    return load(_only(folder))
-
-
 def _import(folder: Path) -> HIN:
     with TemporaryDirectory() as parent:
         return load(import_store(_only(folder), Path(parent) / "store"))
-
-
-def _read_pairs(folder: Path) -> None:
-    read_pairs(load("toy"), _only(folder))
-
-
-def _read_update(folder: Path) -> None:
-    read_update(add=[_only(folder)])
 
 
 # ---- Plain checks of the number of edges ---------------------------------------------------------
@@ -176,24 +104,21 @@ def _as_csv(name: str, delimiter: str) -> Check:
 
     def check(folder: Path, hin: HIN) -> bool:
         raw = (folder / name).read_bytes()
-        raw = gzip.decompress(raw) if name.endswith(".gz") else raw
-        text = raw.decode("utf-8-sig")
+        text = (gzip.decompress(raw) if name.endswith(".gz") else raw).decode("utf-8-sig")
         quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if delimiter == "," else csv.QUOTE_NONE
-        records = [
-            row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting) if row
-        ]
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting) if row]
         comments = sum(line.startswith(("#", "%")) for line in text.splitlines())
-        return len(records) - 1 - comments <= _edges(hin) <= len(records)
+        return len(rows) - 1 - comments <= _edges(hin) <= len(rows)
 
     return check
 
 
 def _as_sqlite(folder: Path, hin: HIN) -> bool:
     """Count the rows that have both ends; a damaged name of a column is another column, with no edges."""
-    connection = sqlite3.connect(folder / "graph.db")
+    connection = sqlite3.connect(folder / "staff.sqlite")
+    both = "select count(*) from works_on where employee_id is not null and project_code is not null"
     try:
-        query = "select count(*) from movie_actor where movie_id is not null and actor_id is not null"
-        ((count,),) = connection.execute(query).fetchall()
+        ((count,),) = connection.execute(f"select count(manager_id) + ({both}) from employee").fetchall()
     except sqlite3.OperationalError:  # the names of tables and columns may be damaged
         return True
     finally:
@@ -209,110 +134,52 @@ def _by_pattern(name: str, pattern: str) -> Check:
     return check
 
 
-_CAST = "movie_id{0}actor_id\n" + "".join(f"{row % 9}{{0}}a{row % 7}\n" for row in range(30))
-_MOVIES = "movie_id,title,year\n" + "".join(f'{row},"film, {row}",{1990 + row}\n' for row in range(9))
-_TRIPLES = "".join(f"/m/{row}\t/film/{row % 3}\t/m/{row % 5}\n" for row in range(30))
-_NODES = "id\tname\tkind\n" + "".join(f"G::{row}\tN{row}\t{'AB'[row % 2]}\n" for row in range(10))
-_EDGES = "source\tmetaedge\ttarget\n" + "".join(f"G::{row % 10}\tx\tG::{row % 7}\n" for row in range(30))
-_NEO4J_NODES = "personId:ID(P),name:string,:LABEL\n" + "".join(f"{r},Ann {r},{'PF'[r % 2]}\n" for r in range(10))
-_NEO4J_EDGES = ":START_ID(P),:END_ID(P),:TYPE\n" + "".join(f"{row % 10},{row % 7},IN\n" for row in range(30))
 _TOML = (
     'delimiter = ";"\n[nodes.movie]\nfile = "m.csv"\nid = "key"\nname = "label"\nattributes = ["year"]\n'
     '[[edges]]\nname = "acts"\nfile = "cast.csv"\nsource = "actor"\ntarget = "movie"\ncolumns = ["who", "what"]\n'
 )
-_INFO = json.dumps({
-    "node.dat": {"node type": {"0": "author", "1": "paper"}},
-    "link.dat": {"link type": {"0": {"start": 0, "end": 1, "meaning": "author-writes-paper"}}},
-})  # fmt: skip
-_HGB_NODES = "".join(f"{row}\tname {row}\t{int(row > 4)}\t0.5,1\n" for row in range(10))
-_HGB_LINKS = "".join(f"{row % 5}\t{5 + row % 4}\t0\t1.0\n" for row in range(20))
-_FILM = "<http://ex.org/f{0}> <http://ex.org/{1}> {2} .\n"
-_N_TRIPLES = "".join(
-    _FILM.format(row % 9, "actor", f"<http://ex.org/a{row % 7}>") + _FILM.format(row % 9, "year", f'"{1990 + row}"')
-    for row in range(20)
+_CONFIGURED = _texts(
+    graph__toml=_TOML, m__csv="key;label;year\n1;Up;2009\n2;Heat;1995\n", cast__csv="who;what\na;1\nb;2\nb;1\n"
 )
-_TURTLE = "@prefix ex: <http://ex.org/> .\n" + "".join(
-    f'ex:f{row} a ex:Film ; ex:title "film {row}"@en ; ex:actor ex:a{row % 3}, [ a ex:Person ; ex:age {row} ] .\n'
-    for row in range(9)
-)
-_RDF_XML = (
-    '<?xml version="1.0"?>\n<!DOCTYPE rdf:RDF [<!ENTITY ex "http://ex.org/">]>\n<rdf:RDF xmlns:ex="http://ex.org/" '
-    'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">\n'
-    + "".join(
-        f'<ex:Film rdf:about="&ex;f{row}"><ex:title>film {row}</ex:title><ex:actor rdf:resource="&ex;a{row % 3}"/>'
-        "</ex:Film>\n"
-        for row in range(9)
-    )
-    + "</rdf:RDF>\n"
-)
-_WORKS = [
-    {
-        "id": f"https://x.org/W{row}", "title": f"work {row}", "year": 1990 + row, "tags": ["a", "b"][: row % 3],
-        "authorships": [{"author": {"id": f"https://x.org/A{row % 4}", "name": f"author {row % 4}"}}],
-    }
-    for row in range(12)
-]  # fmt: skip
-_JSON_LINES = "".join(json.dumps(work) + "\n" for work in _WORKS)
-_HETIONET = json.dumps({
-    "nodes": [{"kind": "AB"[row % 2], "identifier": row, "name": f"node {row}"} for row in range(10)],
-    "edges": [
-        {"source_id": ["A", row % 5 * 2], "target_id": ["B", 1], "kind": "x", "direction": "both"} for row in range(12)
-    ],
-})  # fmt: skip
-_DBLP = '<?xml version="1.0"?>\n<!DOCTYPE dblp SYSTEM "dblp.dtd">\n<dblp>' + "".join(
-    f'<article key="k{row}"><author>J&uuml;rgen {row % 4}</author><title>T{row}</title><journal>V</journal></article>\n'
-    for row in range(12)
-)
-_PAIRS = "query,target,score\nMike,Jim,0.5\nMike,Mary,1\nBob,Ann,0.25\n"
-_UPDATE = "relation,source,target,weight\nwrites,Mike,paper 7,1\nwrites,Jim,paper 8,2.5\n"
+_PAIRS = _texts(pairs__csv="query,target,score\nMike,Jim,0.5\nMike,Mary,1\nBob,Ann,0.25\n")
+_UPDATE = _texts(update__csv="relation,source,target,weight\nwrites,Mike,paper 7,1\nwrites,Jim,paper 8,2.5\n")
+_HETIONET = "hetionet-v1.0-edges.sif.gz"
 
 FORMATS: Final[dict[str, Format]] = {
-    "csv": Format(
-        _texts(movie_actor__csv=_CAST.format(","), movies__csv=_MOVIES), _load, _as_csv("movie_actor.csv", ",")
-    ),
-    "tsv": Format(_texts(movie_actor__tsv=_CAST.format("\t")), _load, _as_csv("movie_actor.tsv", "\t")),
-    "triples": Format(_texts(kg__txt=_TRIPLES), _load, _as_csv("kg.txt", "\t")),
-    "csv.gz": Format(_texts(movie_actor__csv__gz=_CAST.format(",")), _load, _as_csv("movie_actor.csv.gz", ",")),
-    "nodes and edges": Format(_texts(nodes__tsv=_NODES, edges__tsv=_EDGES), _load, _as_csv("edges.tsv", "\t")),
-    "neo4j": Format(
-        _texts(nodes__csv=_NEO4J_NODES, relationships__csv=_NEO4J_EDGES), _load, _as_csv("relationships.csv", ",")
-    ),
-    "graph.toml": Format(
-        _texts(
-            graph__toml=_TOML, m__csv="key;label;year\n1;Up;2009\n2;Heat;1995\n", cast__csv="who;what\na;1\nb;2\nb;1\n"
-        ),
-        _load,
-    ),
-    "parquet": Format(_write_parquet, _load),
-    "hive": Format(_write_parts, _load),
-    "exported": Format(_write_exported, _load),
-    "graphml": Format(_write_networkx(".graphml"), _load, _by_pattern("graph.graphml", "<edge[^A-Za-z0-9]")),
-    "gexf": Format(_write_networkx(".gexf"), _load, _by_pattern("graph.gexf", "<edge[^A-Za-z0-9]")),
-    "gml": Format(_write_networkx(".gml"), _load, _by_pattern("graph.gml", r"edge\s*\[")),
-    "graphml.gz": Format(_write_networkx(".graphml.gz"), _load),
-    "hgb": Format(_texts(node__dat=_HGB_NODES, link__dat=_HGB_LINKS, info__dat=_INFO), _load),
-    "mat": Format(_write_mat(compressed=False), _load),
-    "mat compressed": Format(_write_mat(compressed=True), _load),
-    "mat 4": Format(_write_mat(compressed=False, version="4"), _load),
-    "nt": Format(_texts(kg__nt=_N_TRIPLES), _load, _by_pattern("kg.nt", r"(?m)^.")),
-    "nt.gz": Format(_texts(kg__nt__gz=_N_TRIPLES), _load),
-    "nq": Format(_texts(kg__nq=_N_TRIPLES.replace(" .", " <http://ex.org/g> .")), _load),
-    "ttl": Format(_texts(kg__ttl=_TURTLE), _load, _by_pattern("kg.ttl", "[:<]")),
-    "rdf xml": Format(_texts(kg__rdf=_RDF_XML), _load, _by_pattern("kg.rdf", "<")),
-    "jsonl": Format(_texts(works__jsonl=_JSON_LINES), _load, _by_pattern("works.jsonl", '"')),
-    "jsonl.gz": Format(_texts(works__jsonl__gz=_JSON_LINES), _load),
-    "json": Format(_texts(works__json=json.dumps({"results": _WORKS})), _load, _by_pattern("works.json", '"')),
-    "json nodes and edges": Format(_texts(hetionet__json=_HETIONET), _load, _by_pattern("hetionet.json", "source_id")),
-    "sqlite": Format(_write_database("graph.db"), _load, _as_sqlite),
-    "duckdb": Format(_write_database("graph.duckdb"), _load),
-    "dblp": Format(_texts(dblp__xml=_DBLP + "</dblp>"), _load, _by_pattern("dblp.xml", "<[ac]|<j")),
-    "pairs": Format(_texts(pairs__csv=_PAIRS), _read_pairs),
-    "update": Format(_texts(update__csv=_UPDATE), _read_update),
-    "import csv": Format(
-        _texts(movie_actor__csv=_CAST.format(","), movies__csv=_MOVIES), _import, _as_csv("movie_actor.csv", ",")
-    ),
-    "import triples": Format(_texts(kg__txt=_TRIPLES), _import, _as_csv("kg.txt", "\t")),
-    "import parquet": Format(_write_parquet, _import),
+    "csv": Format("movie_actor_folder", _as_csv("movie_actor.csv", ",")),
+    "tsv.gz": Format("hetionet", _as_csv(_HETIONET, "\t")),
+    "tsv": Format("tab"),
+    "triples": Format("triples_without_header", _as_csv("graph.tsv", "\t")),
+    "neo4j": Format("neo4j_admin", _as_csv("relationships.csv", ",")),
+    "graph.toml": Format(_CONFIGURED),
+    "parquet": Format("parquet_folder"),
+    "parts": Format("parquet_dataset"),
+    "exported": Format(lambda folder: write_folder(load("toy"), folder / "exported")),
+    "excel": Format("workbook"),
+    "graphml": Format("gephi_graphml", _by_pattern("gephi.graphml", "<edge[^A-Za-z0-9]")),
+    "graphml.gz": Format(_write_zipped_graphml),
+    "gexf": Format("gexf", _by_pattern("graph.gexf", "<edge[^A-Za-z0-9]")),
+    "gml": Format("gml", _by_pattern("club.gml", r"edge\s*\[")),
+    "hgb": Format("hgb"),
+    "mat": Format(_write_mat(compressed=False)),
+    "mat compressed": Format(_write_mat(compressed=True)),
+    "mat 4": Format(_write_mat(compressed=False, version="4")),
+    "nt": Format("dbpedia", _by_pattern("dbpedia.nt", r"(?m)^.")),
+    "nt.gz": Format("wikidata_truthy"),
+    "nq": Format("nquads"),
+    "ttl": Format("turtle", _by_pattern("people.ttl", "[:<]")),
+    "rdf xml": Format("rdf_xml", _by_pattern("people.rdf", "<")),
+    "jsonl": Format("openalex_works", _by_pattern("works.jsonl", '"')),
+    "json": Format("aminer", _by_pattern("papers.json", '"')),
+    "json nodes and edges": Format("hetionet_json", _by_pattern("hetionet-v1.0.json", "source_id")),
+    "sqlite": Format("sqlite_file", _as_sqlite),
+    "duckdb": Format("duckdb_file"),
+    "dblp": Format("dblp_xml", _by_pattern("dblp.xml", "<[abij]")),
+    "pairs": Format(_PAIRS, read=lambda folder: read_pairs(load("toy"), _only(folder))),
+    "update": Format(_UPDATE, read=lambda folder: read_update(add=[_only(folder)])),
+    "import csv": Format("movie_actor_folder", _as_csv("movie_actor.csv", ","), _import),
+    "import triples": Format("triples_without_header", _as_csv("graph.tsv", "\t"), _import),
+    "import parquet": Format("parquet_folder", read=_import),
 }
 
 
@@ -370,7 +237,7 @@ def _try_one(kind: Format, folder: Path) -> tuple[str, str]:
     """Read a damaged source and look at all of it, as a search may."""
     try:
         hin = kind.read(folder)
-        if hin is None:
+        if not isinstance(hin, HIN):
             return "read", ""
         digest(hin)
         for nodes in hin.nodes.values():

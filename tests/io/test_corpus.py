@@ -13,7 +13,7 @@ from neupath.io.detect import RULES, Rule
 from neupath.io.draft import draft_of, explain_source
 from neupath.io.registry import find_tables
 from neupath.io.table_files import stem
-from tests.io.corpus import SOURCES, tabular
+from tests.io.corpus import SOURCES, TEXTS
 from tests.io.corpus.frame import Sample, outcome, read
 
 
@@ -62,11 +62,9 @@ def test_frames_are_read_as_the_files_are(tmp_path: Path) -> None:
 
 def _written(parent: Path) -> Iterator[tuple[str, Sample]]:
     """Write all sources of text tables."""
-    for name, each in SOURCES.items():
-        if each.write.__module__ == tabular.__name__:
-            (parent / name).mkdir()
-            (parent / name / "source").mkdir()
-            yield name, each.write(parent / name / "source")
+    for name, each in TEXTS.items():
+        (parent / name / "source").mkdir(parents=True)
+        yield name, each.write(parent / name / "source")
 
 
 def test_the_corpus_is_large() -> None:

@@ -34,7 +34,7 @@ from neupath.io.graph_toml import (
 from neupath.io.registry import find_tables
 from neupath.io.table_files import stem
 from tests.attacks.layouts import change_tables
-from tests.io.corpus import SOURCES
+from tests.io.corpus import SOURCES, TEXTS
 from tests.io.corpus.frame import Sample, mismatches, write_tables
 from tests.tables import shape, write
 
@@ -42,7 +42,6 @@ QUICK = ["primekg", "movielens", "hetionet", "kgx", "papers_with_venue_key", "wi
 """Sources of six layouts: typed triples, relations with list cells, a pair, categories, foreign keys, a wide table."""
 LEFT_TO_RULES = ["neo4j_admin_files", "neo4j_apoc_bulk"]
 """Sources of which graph.toml says nothing: it has no keys for several tables of nodes that edges of one table join."""
-TABULAR = [name for name, each in SOURCES.items() if each.write.__module__.endswith(".tabular")]
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> Path:
@@ -113,7 +112,7 @@ def test_changed_tables_are_described_as_they_are_read(tmp_path: Path, seed: int
     for number in range(40):
         rng, folder = np.random.default_rng([seed, number]), tmp_path / str(number)
         (folder / "before").mkdir(parents=True)
-        sample = SOURCES[TABULAR[int(rng.integers(len(TABULAR)))]].write(folder / "before")
+        sample = list(TEXTS.values())[int(rng.integers(len(TEXTS)))].write(folder / "before")
         if not sample.tables:
             continue
         (folder / "after").mkdir()
@@ -405,17 +404,17 @@ def test_init_keeps_what_graph_toml_says(tmp_path: Path, name: str) -> None:
     assert read_config(tmp_path / "all.toml").names_tables
 
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
-LISTS_OF_TEXTS, TABLES_OF_TEXTS = st.lists(TEXTS, max_size=3), st.dictionaries(TEXTS, TEXTS, max_size=3)
+WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+LISTS_OF_TEXTS, TABLES_OF_TEXTS = st.lists(WORDS, max_size=3), st.dictionaries(WORDS, WORDS, max_size=3)
 
 
 def entries(kind: type) -> st.SearchStrategy[Any]:
     """Draw an entry of a graph.toml with any keys."""
-    drawn = {str: TEXTS, bool: st.booleans(), list[str]: LISTS_OF_TEXTS, Mapping[str, str]: TABLES_OF_TEXTS}
+    drawn = {str: WORDS, bool: st.booleans(), list[str]: LISTS_OF_TEXTS, Mapping[str, str]: TABLES_OF_TEXTS}
     drawn |= {each: entries(each) for each in (PairConfig, TriplesConfig, RdfConfig) if kind is Config}
     drawn |= {hint | None: strategy | st.none() for hint, strategy in drawn.items()}
     if kind is Config:
-        drawn |= {Mapping[str, NodesConfig]: st.dictionaries(TEXTS, entries(NodesConfig), max_size=2)}
+        drawn |= {Mapping[str, NodesConfig]: st.dictionaries(WORDS, entries(NodesConfig), max_size=2)}
         drawn |= {list[EdgesConfig]: st.lists(entries(EdgesConfig), max_size=2)}
     return st.builds(kind, **{key: drawn[hint] for key, hint in get_type_hints(kind).items()})
 

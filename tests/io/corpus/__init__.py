@@ -1,9 +1,12 @@
 """Small sources in the layouts of real projects, each with the graph that a person expects of it.
 
-A new source is a function with `@source` in `tabular` (text tables, which the generator changes too) or in `others`.
+A new source is an entry of `tabular.TEXTS` (text tables and files) or of `others.OTHERS`.
 """
 
-from tests.io.corpus import others, tabular
-from tests.io.corpus.frame import SOURCES
+from tests.io.corpus.others import OTHERS
+from tests.io.corpus.tabular import TEXTS
 
-__all__ = ["SOURCES", "others", "tabular"]
+SOURCES = OTHERS | TEXTS
+"""All sources of the corpus by name."""
+
+__all__ = ["SOURCES", "TEXTS"]

@@ -1,8 +1,7 @@
 """What a source of the corpus is: how it is written, and the graph that a person expects of it.
 
-A source is a function with `@source`. It gets an empty folder, writes its files there and returns a `Sample`: what is
-given to `load`, and either the expected graph or the sentence of the refusal. `python -m tests.io.corpus` lists what
-comes of each source.
+A source writes its files to an empty folder and returns a `Sample`: what is given to `load`, and either the expected
+graph or the sentence of the refusal. `python -m tests.io.corpus` lists what comes of each source.
 """
 
 import csv
@@ -127,33 +126,28 @@ class Sample:
     tables: Sequence[Table] = ()
 
 
-SOURCES: dict[str, "Source"] = {}
-"""All sources of the corpus by name."""
-
-
 @dataclass(frozen=True)
 class Source:
-    """One source: its function, and the packages that it needs."""
+    """One source: what writes it, and the packages that it needs."""
 
     write: Callable[[Path], Sample]
     needs: Sequence[str] = ()
 
 
-def source(write: Callable[[Path], Sample] | None = None, *, needs: Sequence[str] = ()) -> Callable[..., Any]:
-    """Add a function to the corpus; its name is the name of the source."""
+def of_tables(*tables: Table, **expected: Any) -> Source:
+    """A source of text tables, which the generator changes, too: their file if there is one, or else their folder."""
 
-    def add(function: Callable[[Path], Sample]) -> Callable[[Path], Sample]:
-        assert function.__name__ not in SOURCES, function.__name__
-        SOURCES[function.__name__] = Source(function, needs)
-        return function
-
-    return add if write is None else add(write)
+    return Source(lambda folder: Sample(write_tables(folder, tables), tables=tables, **expected))
 
 
-def tabular(folder: Path, *tables: Table, as_folder: bool = False, **expected: Any) -> Sample:
-    """Write tables; the source is their file if there is one, or else their folder."""
-    path = write_tables(folder, tables)
-    return Sample(folder if as_folder else path, tables=tables, **expected)
+def of_files(files: Mapping[str, str | bytes], needs: Sequence[str] = (), **expected: Any) -> Source:
+    """A source of files: the only one, or else their folder."""
+    return Source(lambda folder: Sample(write(folder, files), **expected), needs)
+
+
+def of_objects(make: Callable[[], Any], needs: Sequence[str] = (), **expected: Any) -> Source:
+    """A source that is an object of another library."""
+    return Source(lambda _: Sample(make(), **expected), needs)
 
 
 # ---- Comparison ----------------------------------------------------------------------------------

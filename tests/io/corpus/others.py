@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.sparse import coo_array, csr_matrix
 
-from tests.io.corpus.frame import Sample, source, write
+from tests.io.corpus.frame import Sample, Source, of_files, of_objects, write
 from tests.io.workbooks import write_workbook
+
+OTHERS: dict[str, Source] = {}
+
+
+def source(needs: Sequence[str] = ()) -> Callable[[Callable[[Path], Sample]], Callable[[Path], Sample]]:
+    """Add a function that writes a source; its name is the name of the source."""
+
+    def add(function: Callable[[Path], Sample]) -> Callable[[Path], Sample]:
+        OTHERS[function.__name__] = Source(function, needs)
+        return function
+
+    return add
 
 
 # ---- Parquet -------------------------------------------------------------------------------------
-@source
+@source()
 def parquet_folder(folder: Path) -> Sample:
     """A folder of Parquet files, one per relation and node type."""
     pq.write_table(pa.table({"movie_id": [1, 2], "title": ["Up", "Heat"]}), folder / "movies.parquet")
@@ -30,7 +42,7 @@ def parquet_folder(folder: Path) -> Sample:
     )
 
 
-@source
+@source()
 def parquet_lists(folder: Path) -> Sample:
     """A Parquet file whose cells are lists of ids."""
     columns = {"paper_id": [1, 2, 3], "title": ["Paths", "Sums", "Rows"], "authors": [["Ann", "Bob"], ["Bob"], []]}
@@ -43,7 +55,7 @@ def parquet_lists(folder: Path) -> Sample:
     )
 
 
-@source
+@source()
 def parquet_dataset(folder: Path) -> Sample:
     """A relation in parts, as Spark writes it."""
     for part in range(2):
@@ -77,20 +89,15 @@ def workbook(folder: Path) -> Sample:
     )
 
 
-@source(needs=["python_calamine"])
-def excel(folder: Path) -> Sample:
-    """A damaged workbook."""
-    return Sample(write(folder, {"graph.xlsx": b"PK\x03\x04" + bytes(60)}), refused="graph.xlsx")
-
+OTHERS |= {
+    # A damaged workbook.
+    "excel": of_files({"graph.xlsx": b"PK\x03\x04" + bytes(60)}, refused="graph.xlsx", needs=["python_calamine"])
+}
 
 # ---- JSON ----------------------------------------------------------------------------------------
 
 
-def _lines(records: Iterable[Any]) -> str:
-    return "".join(json.dumps(record) + "\n" for record in records)
-
-
-@source
+@source()
 def openalex_works(folder: Path) -> Sample:
     """OpenAlex' works as JSON lines: authorships with authors and institutions, topics, a source, references."""
     url = "https://openalex.org/"
@@ -122,7 +129,7 @@ def openalex_works(folder: Path) -> Sample:
         for number, title, year, authorships, journal_of, topics, cited in works
     ]
     return Sample(
-        write(folder, {"works.jsonl": _lines(records)}),
+        write(folder, {"works.jsonl": "".join(json.dumps(record) + "\n" for record in records)}),
         nodes={"work": 3, "author": 3, "institution": 2, "source": 1, "topic": 2},
         edges={
             "work -> author": [(f"{url}W{w}", f"{url}A{a}") for w, a in ((1, 1), (1, 2), (2, 2), (3, 3), (3, 1))],
@@ -139,32 +146,23 @@ def openalex_works(folder: Path) -> Sample:
     )
 
 
-@source
-def yelp(folder: Path) -> Sample:
-    """Yelp's JSON lines: businesses, users with friends, reviews that join them."""
-    businesses = [
-        {"business_id": f"b{n}", "name": name, "city": city, "stars": 4.5, "attributes": None, "categories": kinds}
-        for n, (name, city, kinds) in enumerate((("Tea", "Bonn", "Cafes, Tea"), ("Cup", "Ulm", "Cafes")))
-    ]
-    users = [
-        {"user_id": f"u{n}", "name": name, "friends": friends, "review_count": 3}
-        for n, (name, friends) in enumerate((("Ann", "u1, u2"), ("Bob", "u0"), ("Cem", "None")))
-    ]
-    reviews = [
+OTHERS |= {
+    # Yelp's JSON lines: businesses, users with friends, reviews that join them.
+    "yelp": of_files(
         {
-            "review_id": f"r{n}",
-            "user_id": user,
-            "business_id": business,
-            "stars": 4.0,
-            "text": "good",
-            "date": "2018-07-07",
-        }
-        for n, (user, business) in enumerate((("u0", "b0"), ("u0", "b1"), ("u1", "b0"), ("u2", "b1")))
-    ]
-    files: dict[str, list[Any]] = {"business": businesses, "user": users, "review": reviews}
-    names = {f"yelp_academic_dataset_{kind}.json": _lines(records) for kind, records in files.items()}
-    return Sample(
-        write(folder, names),
+            "yelp_academic_dataset_business.json": """{"business_id": "b0", "name": "Tea", "city": "Bonn", "stars": 4.5, "attributes": null, "categories": "Cafes, Tea"}
+{"business_id": "b1", "name": "Cup", "city": "Ulm", "stars": 4.5, "attributes": null, "categories": "Cafes"}
+""",
+            "yelp_academic_dataset_review.json": """{"review_id": "r0", "user_id": "u0", "business_id": "b0", "stars": 4.0, "text": "good", "date": "2018-07-07"}
+{"review_id": "r1", "user_id": "u0", "business_id": "b1", "stars": 4.0, "text": "good", "date": "2018-07-07"}
+{"review_id": "r2", "user_id": "u1", "business_id": "b0", "stars": 4.0, "text": "good", "date": "2018-07-07"}
+{"review_id": "r3", "user_id": "u2", "business_id": "b1", "stars": 4.0, "text": "good", "date": "2018-07-07"}
+""",
+            "yelp_academic_dataset_user.json": """{"user_id": "u0", "name": "Ann", "friends": "u1, u2", "review_count": 3}
+{"user_id": "u1", "name": "Bob", "friends": "u0", "review_count": 3}
+{"user_id": "u2", "name": "Cem", "friends": "None", "review_count": 3}
+""",
+        },
         nodes={"business": 2, "user": 3, "review": 4},
         edges={
             "review -> user": "r0>u0 r1>u0 r2>u1 r3>u2",
@@ -172,250 +170,181 @@ def yelp(folder: Path) -> Sample:
             "user -friends-> user": "u0>u1 u0>u2 u1>u0",
         },
         names={"business": {"b1": "Cup"}, "user": {"u0": "Ann"}},
-    )
-
-
-@source
-def yelp_reviews(folder: Path) -> Sample:
-    """Yelp's reviews alone."""
-    reviews = [
-        {"review_id": f"r{n}", "user_id": user, "business_id": business, "stars": 4.0, "text": "good"}
-        for n, (user, business) in enumerate((("u0", "b0"), ("u0", "b1"), ("u1", "b0"), ("u2", "b1")))
-    ]
-    return Sample(
-        write(folder, {"yelp_academic_dataset_review.json": _lines(reviews)}),
+    ),
+    # KGX as JSON lines: categories are lists.
+    "kgx_jsonl": of_files(
+        {
+            "kg_edges.jsonl": """{"id": "e1", "subject": "HGNC:1", "predicate": "biolink:causes", "object": "MONDO:1"}
+{"id": "e2", "subject": "HGNC:2", "predicate": "biolink:causes", "object": "MONDO:1"}
+""",
+            "kg_nodes.jsonl": """{"id": "HGNC:1", "category": ["biolink:Gene"], "name": "A1BG"}
+{"id": "HGNC:2", "category": ["biolink:Gene"], "name": "A2M"}
+{"id": "MONDO:1", "category": ["biolink:Disease"], "name": "hives"}
+""",
+        },
+        nodes={"Gene": 2, "Disease": 1},
+        edges={"Gene -causes-> Disease": "HGNC:1>MONDO:1 HGNC:2>MONDO:1"},
+        names={"Gene": {"HGNC:1": "A1BG"}, "Disease": {"MONDO:1": "hives"}},
+    ),
+    # Hetionet's JSON: nodes by kind and identifier, edges by pairs of these.
+    "hetionet_json": of_files(
+        {
+            "hetionet-v1.0.json": """{"metanode_kinds": ["Gene", "Disease"], "metaedge_tuples": [["Disease", "Gene", "associates", "both"], ["Gene", "Gene", "regulates", "forward"]], "kind_to_abbrev": {"Gene": "G", "Disease": "D", "associates": "a", "regulates": "r"}, "nodes": [
+ {"kind": "Gene", "identifier": 1, "name": "A1BG", "data": {"source": "made up"}},
+ {"kind": "Gene", "identifier": 2, "name": "A2M", "data": {"source": "made up"}},
+ {"kind": "Disease", "identifier": "DOID:1", "name": "hives", "data": {"source": "made up"}}
+], "edges": [
+ {"source_id": ["Disease", "DOID:1"], "target_id": ["Gene", 1], "kind": "associates", "direction": "both", "data": {}},
+ {"source_id": ["Disease", "DOID:1"], "target_id": ["Gene", 2], "kind": "associates", "direction": "both", "data": {}},
+ {"source_id": ["Gene", 1], "target_id": ["Gene", 2], "kind": "regulates", "direction": "forward", "data": {}}
+]}
+"""
+        },
+        nodes={"Gene": 2, "Disease": 1},
+        edges={"Disease -associates-> Gene": "DOID:1>1 DOID:1>2", "Gene -regulates-> Gene": "1>2"},
+        names={"Gene": {"1": "A1BG"}, "Disease": {"DOID:1": "hives"}},
+    ),
+    # AMiner's citation network: an array of papers with authors, a venue and the ids of references.
+    "aminer": of_files(
+        {
+            "papers.json": """[
+ {"id": 1, "title": "Paths", "authors": [{"id": 51, "name": "Ann Ash", "org": "Bonn"}, {"id": 52, "name": "Bo Birch"}], "venue": {"raw": "VLDB", "id": 91}, "year": 2011, "n_citation": 7, "references": []},
+ {"id": 2, "title": "Sums", "authors": [{"id": 52, "name": "Bo Birch"}], "venue": {"raw": "KDD", "id": 92}, "year": 2012, "n_citation": 1, "references": [1]},
+ {"id": 3, "title": "Rows", "authors": [{"id": 51, "name": "Ann Ash", "org": "Bonn"}], "venue": {"raw": "VLDB", "id": 91}, "year": 2013, "n_citation": 0, "references": [1, 2]}
+]
+"""
+        },
+        nodes={"paper": 3, "author": 2, "venue": 2},
+        edges={
+            "paper -authors-> author": "1>51 1>52 2>52 3>51",
+            "paper -venue-> venue": "1>91 2>92 3>91",
+            "paper -references-> paper": "2>1 3>1 3>2",
+        },
+        names={"author": {"52": "Bo Birch"}, "paper": {"3": "Rows"}},
+    ),
+    # APOC's export as JSON lines: nodes and relationships in one file.
+    "neo4j_apoc_json": of_files(
+        {
+            "export.json": """{"type": "node", "id": "0", "labels": ["Person"], "properties": {"name": "Ann"}}
+{"type": "node", "id": "1", "labels": ["Movie"], "properties": {"title": "Heat"}}
+{"type": "node", "id": "2", "labels": ["Movie"], "properties": {"title": "Up"}}
+{"type": "relationship", "id": "0", "label": "ACTED_IN", "start": {"id": "0", "labels": ["Person"]}, "end": {"id": "1", "labels": ["Movie"]}}
+{"type": "relationship", "id": "1", "label": "DIRECTED", "start": {"id": "0", "labels": ["Person"]}, "end": {"id": "2", "labels": ["Movie"]}}
+"""
+        },
+        nodes={"Person": 1, "Movie": 2},
+        edges={"Person -ACTED_IN-> Movie": "0>1", "Person -DIRECTED-> Movie": "0>2"},
+        names={"Movie": {"1": "Heat"}},
+    ),
+    # mongoexport: ids as {"$oid": …}, keys to other documents.
+    "mongodb_export": of_files(
+        {
+            "posts.jsonl": """{"_id": {"$oid": "p0"}, "title": "post 0", "user_id": {"$oid": "u0"}, "likes": [{"$oid": "u0"}]}
+{"_id": {"$oid": "p1"}, "title": "post 1", "user_id": {"$oid": "u1"}, "likes": [{"$oid": "u0"}]}
+""",
+            "users.jsonl": """{"_id": {"$oid": "u0"}, "name": "Ann"}
+{"_id": {"$oid": "u1"}, "name": "Bob"}
+""",
+        },
+        nodes={"user": 2, "post": 2},
+        edges={"post -user_id-> user": "p0>u0 p1>u1", "post -likes-> user": "p0>u0 p1>u0"},
+        names={"user": {"u1": "Bob"}},
+    ),
+    # Yelp's reviews alone.
+    "yelp_reviews": of_files(
+        {
+            "yelp_academic_dataset_review.json": """{"review_id": "r0", "user_id": "u0", "business_id": "b0", "stars": 4.0, "text": "good"}
+{"review_id": "r1", "user_id": "u0", "business_id": "b1", "stars": 4.0, "text": "good"}
+{"review_id": "r2", "user_id": "u1", "business_id": "b0", "stars": 4.0, "text": "good"}
+{"review_id": "r3", "user_id": "u2", "business_id": "b1", "stars": 4.0, "text": "good"}
+"""
+        },
         nodes={"review": 4, "user": 3, "business": 2},
         edges={"review -> user": "r0>u0 r1>u0 r2>u1 r3>u2", "review -> business": "r0>b0 r1>b1 r2>b0 r3>b1"},
-    )
-
-
-@source
-def amazon_reviews(folder: Path) -> Sample:
-    """Amazon's reviews as JSON lines."""
-    reviews = [
+    ),
+    # Amazon's reviews as JSON lines.
+    "amazon_reviews": of_files(
         {
-            "reviewerID": user,
-            "asin": item,
-            "reviewerName": name,
-            "helpful": [0, 1],
-            "reviewText": "fine",
-            "overall": 5.0,
-        }
-        for user, item, name in (("A1", "B01", "Ann"), ("A1", "B02", "Ann"), ("A2", "B01", "Bob"))
-    ]
-    return Sample(
-        write(folder, {"reviews_Books_5.json": _lines(reviews)}),
+            "reviews_Books_5.json": """{"reviewerID": "A1", "asin": "B01", "reviewerName": "Ann", "helpful": [0, 1], "reviewText": "fine", "overall": 5.0}
+{"reviewerID": "A1", "asin": "B02", "reviewerName": "Ann", "helpful": [0, 1], "reviewText": "fine", "overall": 5.0}
+{"reviewerID": "A2", "asin": "B01", "reviewerName": "Bob", "helpful": [0, 1], "reviewText": "fine", "overall": 5.0}
+"""
+        },
         nodes={"reviewer": 2, "asin": 2},
         edges={"reviewer -> asin": "A1>B01 A1>B02 A2>B01"},
         names={"reviewer": {"A2": "Bob"}},
         attributes={"reviewer -> asin": {"overall": "number", "reviewText": "text"}},
         notes=["helpful"],
-    )
-
-
-@source
-def kgx_jsonl(folder: Path) -> Sample:
-    """KGX as JSON lines: categories are lists."""
-    nodes = [("HGNC:1", "Gene", "A1BG"), ("HGNC:2", "Gene", "A2M"), ("MONDO:1", "Disease", "hives")]
-    edges = [("e1", "HGNC:1", "causes", "MONDO:1"), ("e2", "HGNC:2", "causes", "MONDO:1")]
-    files = {
-        "kg_nodes.jsonl": _lines({"id": i, "category": [f"biolink:{c}"], "name": n} for i, c, n in nodes),
-        "kg_edges.jsonl": _lines(
-            {"id": i, "subject": s, "predicate": f"biolink:{p}", "object": o} for i, s, p, o in edges
-        ),
-    }
-    return Sample(
-        write(folder, files),
-        nodes={"Gene": 2, "Disease": 1},
-        edges={"Gene -causes-> Disease": "HGNC:1>MONDO:1 HGNC:2>MONDO:1"},
-        names={"Gene": {"HGNC:1": "A1BG"}, "Disease": {"MONDO:1": "hives"}},
-    )
-
-
-@source
-def hetionet_json(folder: Path) -> Sample:
-    """Hetionet's JSON: nodes by kind and identifier, edges by pairs of these."""
-    kinds: dict[str, list[tuple[Any, str]]] = {"Gene": [(1, "A1BG"), (2, "A2M")], "Disease": [("DOID:1", "hives")]}
-    edges = [(("Disease", "DOID:1"), ("Gene", 1), "associates", "both"), (("Disease", "DOID:1"), ("Gene", 2), "associates", "both"),
-             (("Gene", 1), ("Gene", 2), "regulates", "forward")]  # fmt: skip
-    content = {
-        "metanode_kinds": list(kinds),
-        "metaedge_tuples": [["Disease", "Gene", "associates", "both"], ["Gene", "Gene", "regulates", "forward"]],
-        "kind_to_abbrev": {"Gene": "G", "Disease": "D", "associates": "a", "regulates": "r"},
-        "nodes": [
-            {"kind": kind, "identifier": identifier, "name": name, "data": {"source": "made up"}}
-            for kind, members in kinds.items()
-            for identifier, name in members
-        ],
-        "edges": [
-            {"source_id": list(start), "target_id": list(end), "kind": kind, "direction": way, "data": {}}
-            for start, end, kind, way in edges
-        ],
-    }
-    return Sample(
-        write(folder, {"hetionet-v1.0.json": json.dumps(content)}),
-        nodes={"Gene": 2, "Disease": 1},
-        edges={"Disease -associates-> Gene": "DOID:1>1 DOID:1>2", "Gene -regulates-> Gene": "1>2"},
-        names={"Gene": {"1": "A1BG"}, "Disease": {"DOID:1": "hives"}},
-    )
-
-
-@source
-def node_link_json(folder: Path) -> Sample:
-    """NetworkX' node-link JSON, which D3 draws."""
-    content = {
-        "directed": True, "multigraph": False, "graph": {},
-        "nodes": [{"id": "Ann", "type": "person"}, {"id": "Bob", "type": "person"}, {"id": "Bonn", "type": "city"}],
-        "links": [{"source": "Ann", "target": "Bonn", "relation": "lives_in"},
-                  {"source": "Bob", "target": "Bonn", "relation": "lives_in", "weight": 2.0}],
-    }  # fmt: skip
-    return Sample(
-        write(folder, {"graph.json": json.dumps(content)}),
+    ),
+    # NetworkX' node-link JSON, which D3 draws.
+    "node_link_json": of_files(
+        {
+            "graph.json": """{"directed": true, "multigraph": false, "graph": {}, "nodes": [
+ {"id": "Ann", "type": "person"},
+ {"id": "Bob", "type": "person"},
+ {"id": "Bonn", "type": "city"}
+], "links": [
+ {"source": "Ann", "target": "Bonn", "relation": "lives_in"},
+ {"source": "Bob", "target": "Bonn", "relation": "lives_in", "weight": 2.0}
+]}
+"""
+        },
         nodes={"person": 2, "city": 1},
         edges={"person -lives_in-> city": "Ann>Bonn Bob>Bonn*2"},
-    )
-
-
-@source
-def arxiv_metadata(folder: Path) -> Sample:
-    """arXiv's metadata: authors as one text, and parsed as nested lists; categories as words in one text."""
-    papers = [
-        {"id": "0704.0001", "title": "Paths", "authors": "A. Ash, B. Birch", "categories": "hep-ph cs.IR",
-         "authors_parsed": [["Ash", "A.", ""], ["Birch", "B.", ""]]},
-        {"id": "0704.0002", "title": "Sums", "authors": "B. Birch", "categories": "cs.IR",
-         "authors_parsed": [["Birch", "B.", ""]]},
-    ]  # fmt: skip
-    return Sample(write(folder, {"arxiv-metadata.json": _lines(papers)}), refused="arxiv-metadata.json")
-
-
-@source
-def records_with_lists(folder: Path) -> Sample:
-    """JSON lines of records whose lists hold objects with ids."""
-    tags = {"t1": "red", "t2": "blue"}
-    records = [
-        {"id": f"p{n}", "name": name, "year": 2000 + n, "tags": [{"id": tag, "name": tags[tag]} for tag in own]}
-        for n, (name, own) in enumerate((("Up", ["t1", "t2"]), ("Heat", ["t1"]), ("Alien", [])))
-    ]
-    return Sample(
-        write(folder, {"movies.jsonl": _lines(records)}),
+    ),
+    # arXiv's metadata: authors as one text, and parsed as nested lists; categories as words in one text.
+    "arxiv_metadata": of_files(
+        {
+            "arxiv-metadata.json": """{"id": "0704.0001", "title": "Paths", "authors": "A. Ash, B. Birch", "categories": "hep-ph cs.IR", "authors_parsed": [["Ash", "A.", ""], ["Birch", "B.", ""]]}
+{"id": "0704.0002", "title": "Sums", "authors": "B. Birch", "categories": "cs.IR", "authors_parsed": [["Birch", "B.", ""]]}
+"""
+        },
+        refused="arxiv-metadata.json",
+    ),
+    # JSON lines of records whose lists hold objects with ids.
+    "records_with_lists": of_files(
+        {
+            "movies.jsonl": """{"id": "p0", "name": "Up", "year": 2000, "tags": [{"id": "t1", "name": "red"}, {"id": "t2", "name": "blue"}]}
+{"id": "p1", "name": "Heat", "year": 2001, "tags": [{"id": "t1", "name": "red"}]}
+{"id": "p2", "name": "Alien", "year": 2002, "tags": []}
+"""
+        },
         nodes={"movie": 3, "tag": 2},
         edges={"movie -tags-> tag": "p0>t1 p0>t2 p1>t1"},
         names={"movie": {"p2": "Alien"}, "tag": {"t1": "red"}},
-    )
-
-
-@source
-def aminer(folder: Path) -> Sample:
-    """AMiner's citation network: an array of papers with authors, a venue and the ids of references."""
-    ann, bob = {"id": 51, "name": "Ann Ash", "org": "Bonn"}, {"id": 52, "name": "Bo Birch"}
-    vldb, kdd = {"raw": "VLDB", "id": 91}, {"raw": "KDD", "id": 92}
-    papers = [
+    ),
+    # Cytoscape's JSON: elements with nodes and edges, each with its data.
+    "cytoscape_json": of_files(
         {
-            "id": 1,
-            "title": "Paths",
-            "authors": [ann, bob],
-            "venue": vldb,
-            "year": 2011,
-            "n_citation": 7,
-            "references": [],
+            "net.cyjs.json": """{"format_version": "1.0", "data": {"name": "net"}, "elements": {"nodes": [
+ {"data": {"id": "1", "name": "Ann", "type": "person"}},
+ {"data": {"id": "2", "name": "Bonn", "type": "city"}}
+], "edges": [
+ {"data": {"id": "e1", "source": "1", "target": "2", "interaction": "lives_in"}}
+]}}
+"""
         },
-        {"id": 2, "title": "Sums", "authors": [bob], "venue": kdd, "year": 2012, "n_citation": 1, "references": [1]},
+        refused="net.cyjs.json",
+    ),
+    # A playlist dataset: one document with a list of playlists, whose tracks have addresses and no ids.
+    "spotify_playlists": of_files(
         {
-            "id": 3,
-            "title": "Rows",
-            "authors": [ann],
-            "venue": vldb,
-            "year": 2013,
-            "n_citation": 0,
-            "references": [1, 2],
+            "mpd.slice.0-999.json": """{"info": {"slice": "0-999"}, "playlists": [
+ {"pid": 0, "name": "calm", "num_tracks": 2, "tracks": [{"pos": 0, "track_uri": "spotify:track:t1", "track_name": "Paths", "artist_uri": "spotify:artist:a", "artist_name": "Ann"}, {"pos": 1, "track_uri": "spotify:track:t2", "track_name": "Sums", "artist_uri": "spotify:artist:a", "artist_name": "Ann"}]},
+ {"pid": 1, "name": "loud", "num_tracks": 2, "tracks": [{"pos": 0, "track_uri": "spotify:track:t2", "track_name": "Sums", "artist_uri": "spotify:artist:a", "artist_name": "Ann"}, {"pos": 1, "track_uri": "spotify:track:t3", "track_name": "Rows", "artist_uri": "spotify:artist:a", "artist_name": "Ann"}]}
+]}
+"""
         },
-    ]
-    return Sample(
-        write(folder, {"papers.json": json.dumps(papers)}),
-        nodes={"paper": 3, "author": 2, "venue": 2},
-        edges={"paper -authors-> author": "1>51 1>52 2>52 3>51", "paper -venue-> venue": "1>91 2>92 3>91",
-               "paper -references-> paper": "2>1 3>1 3>2"},
-        names={"author": {"52": "Bo Birch"}, "paper": {"3": "Rows"}},
-    )  # fmt: skip
-
-
-@source
-def neo4j_apoc_json(folder: Path) -> Sample:
-    """APOC's export as JSON lines: nodes and relationships in one file."""
-    people = [("0", "Person", {"name": "Ann"}), ("1", "Movie", {"title": "Heat"}), ("2", "Movie", {"title": "Up"})]
-    nodes = [{"type": "node", "id": i, "labels": [label], "properties": p} for i, label, p in people]
-    edges = [
-        {
-            "type": "relationship",
-            "id": str(n),
-            "label": name,
-            "start": {"id": "0", "labels": ["Person"]},
-            "end": {"id": end, "labels": ["Movie"]},
-        }
-        for n, (name, end) in enumerate((("ACTED_IN", "1"), ("DIRECTED", "2")))
-    ]
-    return Sample(
-        write(folder, {"export.json": _lines([*nodes, *edges])}),
-        nodes={"Person": 1, "Movie": 2},
-        edges={"Person -ACTED_IN-> Movie": "0>1", "Person -DIRECTED-> Movie": "0>2"},
-        names={"Movie": {"1": "Heat"}},
-    )
-
-
-@source
-def cytoscape_json(folder: Path) -> Sample:
-    """Cytoscape's JSON: elements with nodes and edges, each with its data."""
-    nodes = [
-        {"data": {"id": i, "name": name, "type": kind}}
-        for i, name, kind in (("1", "Ann", "person"), ("2", "Bonn", "city"))
-    ]
-    edges = [{"data": {"id": "e1", "source": "1", "target": "2", "interaction": "lives_in"}}]
-    content = {"format_version": "1.0", "data": {"name": "net"}, "elements": {"nodes": nodes, "edges": edges}}
-    return Sample(write(folder, {"net.cyjs.json": json.dumps(content)}), refused="net.cyjs.json")
-
-
-@source
-def mongodb_export(folder: Path) -> Sample:
-    """mongoexport: ids as {"$oid": …}, keys to other documents."""
-
-    def oid(text: str) -> dict[str, str]:
-        return {"$oid": text}
-
-    users = [{"_id": oid(f"u{n}"), "name": name} for n, name in enumerate(("Ann", "Bob"))]
-    posts = [
-        {"_id": oid(f"p{n}"), "title": f"post {n}", "user_id": oid(user), "likes": [oid("u0")]}
-        for n, user in enumerate(("u0", "u1"))
-    ]
-    return Sample(
-        write(folder, {"users.jsonl": _lines(users), "posts.jsonl": _lines(posts)}),
-        nodes={"user": 2, "post": 2},
-        edges={"post -user_id-> user": "p0>u0 p1>u1", "post -likes-> user": "p0>u0 p1>u0"},
-        names={"user": {"u1": "Bob"}},
-    )
-
-
-@source
-def python_dicts(folder: Path) -> Sample:
-    """Lines of Python dictionaries, as old dumps of Steam and Amazon have them, are no JSON."""
-    lines = "{u'user_id': u'a', 'items': [{'item_id': '10'}]}\n{u'user_id': u'b', 'items': []}\n"
-    return Sample(write(folder, {"australian_users.json": lines}), refused="australian_users.json")
-
-
-@source
-def spotify_playlists(folder: Path) -> Sample:
-    """A playlist dataset: one document with a list of playlists, whose tracks have addresses and no ids."""
-    tracks = {"t1": "Paths", "t2": "Sums", "t3": "Rows"}
-    playlists = [
-        {"pid": n, "name": name, "num_tracks": len(own),
-         "tracks": [{"pos": at, "track_uri": f"spotify:track:{t}", "track_name": tracks[t], "artist_uri": "spotify:artist:a",
-                     "artist_name": "Ann"} for at, t in enumerate(own)]}
-        for n, (name, own) in enumerate((("calm", ["t1", "t2"]), ("loud", ["t2", "t3"])))
-    ]  # fmt: skip
-    return Sample(
-        write(folder, {"mpd.slice.0-999.json": json.dumps({"info": {"slice": "0-999"}, "playlists": playlists})}),
         refused="mpd.slice",
-    )
-
+    ),
+    # Lines of Python dictionaries, as old dumps of Steam and Amazon have them, are no JSON.
+    "python_dicts": of_files(
+        {
+            "australian_users.json": "{u'user_id': u'a', 'items': [{'item_id': '10'}]}\n{u'user_id': u'b', 'items': []}\n"
+        },
+        refused="australian_users.json",
+    ),
+}
 
 # ---- RDF and XML ---------------------------------------------------------------------------------
 _TYPE = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
@@ -476,56 +405,6 @@ def wikidata_truthy(folder: Path) -> Sample:
 
 
 @source(needs=["pyoxigraph"])
-def turtle(folder: Path) -> Sample:
-    """Turtle with prefixes, types and names of schema.org."""
-    text = """@prefix ex: <http://example.org/> .
-@prefix schema: <http://schema.org/> .
-ex:ann a schema:Person ; schema:name "Ann Ash" ; schema:knows ex:bob .
-ex:bob a schema:Person ; schema:name "Bo Birch" ; schema:worksFor ex:acme .
-ex:acme a schema:Organization ; schema:name "Acme" .
-"""
-    return Sample(
-        write(folder, {"people.ttl": text}),
-        nodes={"Person": 2, "Organization": 1},
-        edges={
-            "Person -knows-> Person": [("http://example.org/ann", "http://example.org/bob")],
-            "Person -worksFor-> Organization": [("http://example.org/bob", "http://example.org/acme")],
-        },
-        names={"Person": {"http://example.org/ann": "Ann Ash"}, "Organization": {"http://example.org/acme": "Acme"}},
-    )
-
-
-@source(needs=["pyoxigraph"])
-def rdf_xml(folder: Path) -> Sample:
-    """RDF/XML with typed elements."""
-    text = """<?xml version="1.0"?>
-<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:foaf="http://xmlns.com/foaf/0.1/">
-<foaf:Person rdf:about="http://example.org/ann"><foaf:name>Ann</foaf:name>
-<foaf:knows rdf:resource="http://example.org/bob"/></foaf:Person>
-<foaf:Person rdf:about="http://example.org/bob"><foaf:name>Bob</foaf:name></foaf:Person>
-</rdf:RDF>
-"""
-    return Sample(write(folder, {"people.rdf": text}), nodes={"Person": 2}, edges={"Person -knows-> Person": 1})
-
-
-@source(needs=["pyoxigraph"])
-def rdf_several_types(folder: Path) -> Sample:
-    """Resources with several types: owl:Thing says nothing, of others the one with most nodes counts."""
-    text = """@prefix ex: <http://example.org/> .
-@prefix owl: <http://www.w3.org/2002/07/owl#> .
-ex:a a owl:Thing, ex:Film ; ex:stars ex:p .
-ex:b a owl:Thing, ex:Film, ex:Classic ; ex:stars ex:p .
-ex:p a owl:Thing, ex:Person .
-"""
-    return Sample(
-        write(folder, {"films.ttl": text}),
-        nodes={"Film": 2, "Person": 1},
-        edges={"Film -stars-> Person": 2},
-        notes=["type"],
-    )
-
-
-@source(needs=["pyoxigraph"])
 def nquads(folder: Path) -> Sample:
     """N-Quads: statements in named graphs; a statement in two graphs is one edge."""
     ex = "<http://example.org/{}>".format
@@ -535,26 +414,78 @@ def nquads(folder: Path) -> Sample:
     return Sample(write(folder, {"people.nq": text}), nodes={"entity": 3}, edges={"entity -knows-> entity": 2})
 
 
-@source
-def dblp_xml(folder: Path) -> Sample:
-    """DBLP's XML: records of several kinds with authors and a journal or a book title."""
-    text = '<?xml version="1.0" encoding="ISO-8859-1"?>\n<!DOCTYPE dblp SYSTEM "dblp.dtd">\n<dblp>\n'
-    text += '<article key="journals/x/1"><author>Ann Ash</author><author>Bo Birch</author><title>Paths.</title>'
-    text += "<year>2011</year><journal>VLDB J.</journal></article>\n"
-    text += '<inproceedings key="conf/y/2"><author>Bo Birch</author><title>Sums.</title><year>2012</year>'
-    text += "<booktitle>KDD</booktitle></inproceedings>\n</dblp>\n"
-    return Sample(
-        write(folder, {"dblp.xml": text}),
+OTHERS |= {
+    # Turtle with prefixes, types and names of schema.org.
+    "turtle": of_files(
+        {
+            "people.ttl": """@prefix ex: <http://example.org/> .
+@prefix schema: <http://schema.org/> .
+ex:ann a schema:Person ; schema:name "Ann Ash" ; schema:knows ex:bob .
+ex:bob a schema:Person ; schema:name "Bo Birch" ; schema:worksFor ex:acme .
+ex:acme a schema:Organization ; schema:name "Acme" .
+"""
+        },
+        nodes={"Person": 2, "Organization": 1},
+        edges={
+            "Person -knows-> Person": [("http://example.org/ann", "http://example.org/bob")],
+            "Person -worksFor-> Organization": [("http://example.org/bob", "http://example.org/acme")],
+        },
+        names={"Person": {"http://example.org/ann": "Ann Ash"}, "Organization": {"http://example.org/acme": "Acme"}},
+        needs=["pyoxigraph"],
+    ),
+    # RDF/XML with typed elements.
+    "rdf_xml": of_files(
+        {
+            "people.rdf": """<?xml version="1.0"?>
+<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:foaf="http://xmlns.com/foaf/0.1/">
+<foaf:Person rdf:about="http://example.org/ann"><foaf:name>Ann</foaf:name>
+<foaf:knows rdf:resource="http://example.org/bob"/></foaf:Person>
+<foaf:Person rdf:about="http://example.org/bob"><foaf:name>Bob</foaf:name></foaf:Person>
+</rdf:RDF>
+"""
+        },
+        nodes={"Person": 2},
+        edges={"Person -knows-> Person": 1},
+        needs=["pyoxigraph"],
+    ),
+    # Resources with several types: owl:Thing says nothing, of others the one with most nodes counts.
+    "rdf_several_types": of_files(
+        {
+            "films.ttl": """@prefix ex: <http://example.org/> .
+@prefix owl: <http://www.w3.org/2002/07/owl#> .
+ex:a a owl:Thing, ex:Film ; ex:stars ex:p .
+ex:b a owl:Thing, ex:Film, ex:Classic ; ex:stars ex:p .
+ex:p a owl:Thing, ex:Person .
+"""
+        },
+        nodes={"Film": 2, "Person": 1},
+        edges={"Film -stars-> Person": 2},
+        notes=["type"],
+        needs=["pyoxigraph"],
+    ),
+    # DBLP's XML: records of several kinds with authors and a journal or a book title.
+    "dblp_xml": of_files(
+        {
+            "dblp.xml": (
+                '<?xml version="1.0" encoding="ISO-8859-1"?>\n<!DOCTYPE dblp SYSTEM "dblp.dtd">\n<dblp>\n'
+                '<article key="journals/x/1"><author>Ann Ash</author><author>Bo Birch</author><title>Paths.</title>'
+                "<year>2011</year><journal>VLDB J.</journal></article>\n"
+                '<inproceedings key="conf/y/2"><author>Bo Birch</author><title>Sums.</title><year>2012</year>'
+                "<booktitle>KDD</booktitle></inproceedings>\n</dblp>\n"
+            )
+        },
         nodes={"paper": 2, "author": 2, "venue": 2},
         edges={
             "paper -author-> author": [
-                ("journals/x/1", "Ann Ash"), ("journals/x/1", "Bo Birch"), ("conf/y/2", "Bo Birch"),
+                ("journals/x/1", "Ann Ash"),
+                ("journals/x/1", "Bo Birch"),
+                ("conf/y/2", "Bo Birch"),
             ],
             "paper -venue-> venue": [("journals/x/1", "VLDB J."), ("conf/y/2", "KDD")],
         },
         names={"paper": {"conf/y/2": "Sums."}},
-    )  # fmt: skip
-
+    ),
+}
 
 # ---- Databases -----------------------------------------------------------------------------------
 
@@ -593,7 +524,7 @@ insert into order_items values (100, 10, 1), (100, 11, 2), (101, 10, 5), (102, 1
     )
 
 
-@source
+@source()
 def sqlite_file(folder: Path) -> Sample:
     """A SQLite file by its path: a key to its own table, and a join table with a key of both columns."""
     _sqlite(
@@ -617,7 +548,7 @@ insert into works_on values (1, 'p'), (2, 'p'), (3, 's');
     )
 
 
-@source
+@source()
 def sqlite_without_keys(folder: Path) -> Sample:
     """A database as pandas writes it: no primary key and no foreign key is declared."""
     _sqlite(
@@ -695,63 +626,7 @@ def networkx_graphml(folder: Path) -> Sample:
     return Sample(folder / "graph.graphml", **_TYPED)
 
 
-@source(needs=["networkx"])
-def neo4j_graphml(folder: Path) -> Sample:
-    """GraphML as APOC exports it: labels with a colon in front, the relationship as label."""
-    text = f"""{_GRAPHML}<key id="name" for="node" attr.name="name"/><key id="labels" for="node" attr.name="labels"/>
-<key id="label" for="edge" attr.name="label"/><graph id="G" edgedefault="directed">
-<node id="n0" labels=":Person"><data key="labels">:Person</data><data key="name">Ann</data></node>
-<node id="n1" labels=":Movie"><data key="labels">:Movie</data><data key="name">Heat</data></node>
-<node id="n2" labels=":Movie"><data key="labels">:Movie</data><data key="name">Up</data></node>
-<edge id="e0" source="n0" target="n1" label="ACTED_IN"><data key="label">ACTED_IN</data></edge>
-<edge id="e1" source="n0" target="n2" label="DIRECTED"><data key="label">DIRECTED</data></edge>
-</graph></graphml>
-"""
-    return Sample(
-        write(folder, {"export.graphml": text}),
-        nodes={"Person": 1, "Movie": 2},
-        edges={"Person -ACTED_IN-> Movie": "n0>n1", "Person -DIRECTED-> Movie": "n0>n2"},
-        names={"Movie": {"n1": "Heat"}},
-    )
-
-
-@source(needs=["networkx"])
-def gexf(folder: Path) -> Sample:
-    """GEXF, Gephi's own format, with labels as names."""
-    text = """<?xml version="1.0" encoding="UTF-8"?>
-<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2"><graph mode="static" defaultedgetype="undirected">
-<nodes><node id="0" label="Ann"/><node id="1" label="Bob"/><node id="2" label="Cem"/></nodes>
-<edges><edge id="0" source="0" target="1"/><edge id="1" source="1" target="2" weight="2.0"/></edges>
-</graph></gexf>
-"""
-    return Sample(
-        write(folder, {"graph.gexf": text}),
-        nodes={"node": 3},
-        edges={"node -- node": "0>1 1>2*2"},
-        names={"node": {"0": "Ann", "2": "Cem"}},
-    )
-
-
-@source(needs=["networkx"])
-def gml(folder: Path) -> Sample:
-    """GML, as the karate club and the football games come."""
-    text = 'graph [\n  node [ id 1 label "Ann" ]\n  node [ id 2 label "Bob" ]\n  node [ id 3 label "Cem" ]\n'
-    text += "  edge [ source 1 target 2 ]\n  edge [ source 3 target 1 value 2 ]\n]\n"
-    return Sample(
-        write(folder, {"club.gml": text}),
-        nodes={"node": 3},
-        edges={"node -- node": "1>2 1>3"},
-        names={"node": {"2": "Bob"}},
-    )
-
-
-@source
-def pajek(folder: Path) -> Sample:
-    """Pajek's .net."""
-    return Sample(write(folder, {"graph.net": '*Vertices 2\n1 "Ann"\n2 "Bob"\n*Edges\n1 2 1\n'}), refused="graph.net")
-
-
-@source
+@source()
 def matlab(folder: Path) -> Sample:
     """A .mat file with one matrix per relation."""
     import scipy.io
@@ -763,6 +638,59 @@ def matlab(folder: Path) -> Sample:
         edges={"paper -paper_author-> author": 2, "paper -paper_venue-> venue": 2},
     )
 
+
+OTHERS |= {
+    # GraphML as APOC exports it: labels with a colon in front, the relationship as label.
+    "neo4j_graphml": of_files(
+        {
+            "export.graphml": (
+                f"""{_GRAPHML}<key id="name" for="node" attr.name="name"/><key id="labels" for="node" attr.name="labels"/>
+<key id="label" for="edge" attr.name="label"/><graph id="G" edgedefault="directed">
+<node id="n0" labels=":Person"><data key="labels">:Person</data><data key="name">Ann</data></node>
+<node id="n1" labels=":Movie"><data key="labels">:Movie</data><data key="name">Heat</data></node>
+<node id="n2" labels=":Movie"><data key="labels">:Movie</data><data key="name">Up</data></node>
+<edge id="e0" source="n0" target="n1" label="ACTED_IN"><data key="label">ACTED_IN</data></edge>
+<edge id="e1" source="n0" target="n2" label="DIRECTED"><data key="label">DIRECTED</data></edge>
+</graph></graphml>
+"""
+            )
+        },
+        nodes={"Person": 1, "Movie": 2},
+        edges={"Person -ACTED_IN-> Movie": "n0>n1", "Person -DIRECTED-> Movie": "n0>n2"},
+        names={"Movie": {"n1": "Heat"}},
+        needs=["networkx"],
+    ),
+    # GEXF, Gephi's own format, with labels as names.
+    "gexf": of_files(
+        {
+            "graph.gexf": """<?xml version="1.0" encoding="UTF-8"?>
+<gexf xmlns="http://www.gexf.net/1.2draft" version="1.2"><graph mode="static" defaultedgetype="undirected">
+<nodes><node id="0" label="Ann"/><node id="1" label="Bob"/><node id="2" label="Cem"/></nodes>
+<edges><edge id="0" source="0" target="1"/><edge id="1" source="1" target="2" weight="2.0"/></edges>
+</graph></gexf>
+"""
+        },
+        nodes={"node": 3},
+        edges={"node -- node": "0>1 1>2*2"},
+        names={"node": {"0": "Ann", "2": "Cem"}},
+        needs=["networkx"],
+    ),
+    # GML, as the karate club and the football games come.
+    "gml": of_files(
+        {
+            "club.gml": (
+                'graph [\n  node [ id 1 label "Ann" ]\n  node [ id 2 label "Bob" ]\n  node [ id 3 label "Cem" ]\n'
+                "  edge [ source 1 target 2 ]\n  edge [ source 3 target 1 value 2 ]\n]\n"
+            )
+        },
+        nodes={"node": 3},
+        edges={"node -- node": "1>2 1>3"},
+        names={"node": {"2": "Bob"}},
+        needs=["networkx"],
+    ),
+    # Pajek's .net.
+    "pajek": of_files({"graph.net": '*Vertices 2\n1 "Ann"\n2 "Bob"\n*Edges\n1 2 1\n'}, refused="graph.net"),
+}
 
 # ---- Objects of other libraries ------------------------------------------------------------------
 _TYPED: dict[str, Any] = {
@@ -786,55 +714,6 @@ def _typed_graph(type_key: str, relation_key: str) -> Any:
     return graph
 
 
-@source(needs=["networkx"])
-def networkx_types(folder: Path) -> Sample:
-    """A NetworkX graph with type and relation."""
-    return Sample(_typed_graph("type", "relation"), **_TYPED)
-
-
-@source(needs=["networkx"])
-def networkx_kind(folder: Path) -> Sample:
-    """A NetworkX graph with kind and predicate."""
-    return Sample(_typed_graph("kind", "predicate"), **_TYPED, notes=["kind", "predicate"])
-
-
-@source(needs=["networkx"])
-def networkx_keys(folder: Path) -> Sample:
-    """A MultiDiGraph whose edge keys are the relations and whose `label`s are the types."""
-    import networkx as nx
-
-    graph: Any = nx.MultiDiGraph()
-    for node, label in (("Ann", "Person"), ("Bob", "Person"), ("Heat", "Movie"), ("Up", "Movie")):
-        graph.add_node(node, label=label)
-    for start, end, key in (("Ann", "Heat", "ACTED_IN"), ("Ann", "Heat", "DIRECTED"), ("Bob", "Up", "ACTED_IN")):
-        graph.add_edge(start, end, key=key)
-    return Sample(
-        graph,
-        nodes={"Person": 2, "Movie": 2},
-        edges={"Person -ACTED_IN-> Movie": "Ann>Heat Bob>Up", "Person -DIRECTED-> Movie": "Ann>Heat"},
-    )
-
-
-@source(needs=["networkx"])
-def networkx_bipartite(folder: Path) -> Sample:
-    """A bipartite NetworkX graph: `bipartite` is 0 or 1."""
-    import networkx as nx
-
-    graph: Any = nx.Graph()
-    graph.add_nodes_from(["Ann", "Bob"], bipartite=0)
-    graph.add_nodes_from(["tea", "cup"], bipartite=1)
-    graph.add_edges_from([("Ann", "tea"), ("Bob", "tea"), ("cup", "Bob")])
-    return Sample(graph, nodes={"0": 2, "1": 2}, edges={"0 -> 1": "Ann>tea Bob>tea Bob>cup"})
-
-
-@source(needs=["networkx"])
-def networkx_plain(folder: Path) -> Sample:
-    """A plain NetworkX graph."""
-    import networkx as nx
-
-    return Sample(nx.path_graph(4), nodes={"node": 4}, edges={"node -- node": "0>1 1>2 2>3"})
-
-
 @source(needs=["torch_geometric"])
 def heterodata(folder: Path) -> Sample:
     """A HeteroData with reverse relations, as ToUndirected adds them."""
@@ -851,98 +730,130 @@ def heterodata(folder: Path) -> Sample:
     )
 
 
-@source(needs=["pandas"])
-def ratings_frame(folder: Path) -> Sample:
-    """MovieLens' ratings as a pandas frame."""
+def _networkx() -> Any:
+    import networkx as nx
+
+    return nx
+
+
+def _frame(data: Any, **options: Any) -> Any:
     import pandas as pd
 
-    frame = pd.DataFrame(
-        {"userId": [1, 1, 2], "movieId": [31, 32, 31], "rating": [4.0, 3.5, 5.0], "timestamp": [7, 8, 9]}
-    )
-    return Sample(frame, nodes={"user": 2, "movie": 2}, edges={"user -> movie": "1>31 1>32 2>31"}, notes=["rating"])
+    return pd.DataFrame(data, **options)
 
 
-@source(needs=["pandas"])
-def frames_in_a_mapping(folder: Path) -> Sample:
-    """A mapping of frames: a relation by its two types, nodes with title as name and genres to split."""
-    import pandas as pd
-
-    ratings = pd.DataFrame({"userId": [1, 1, 2], "movieId": [31, 32, 31], "rating": [4.0, 3.5, 5.0]})
-    movies = pd.DataFrame({"movieId": [31, 32], "title": ["Toy Tale", "Heat"], "year": [1995, 1995]})
-    return Sample(
-        {("user", "movie"): ratings, "movie": movies},
-        nodes={"user": 2, "movie": 2},
-        edges={"user -> movie": "1>31 1>32 2>31"},
-        names={"movie": {"31": "Toy Tale"}},
-        notes=["rating"],
-    )
-
-
-@source(needs=["pandas"])
-def triples_frame(folder: Path) -> Sample:
-    """A frame of triples."""
-    import pandas as pd
-
-    rows = [("Ann", "knows", "Bob"), ("Bob", "knows", "Cem"), ("Ann", "lives_in", "Bonn"), ("Cem", "lives_in", "Bonn")]
-    return Sample(
-        pd.DataFrame(rows, columns=["subject", "predicate", "object"]),
-        nodes={"entity": 4},
-        edges={"entity -knows-> entity": "Ann>Bob Bob>Cem", "entity -lives_in-> entity": "Ann>Bonn Cem>Bonn"},
-    )
-
-
-@source(needs=["polars"])
-def polars_frame(folder: Path) -> Sample:
-    """A polars frame of a relation."""
+def _polars(columns: Any) -> Any:
     import polars as pl
 
-    frame = pl.DataFrame({"user_id": [1, 1, 2], "item_id": ["tea", "cup", "tea"]})
-    return Sample(
-        {("user", "buys", "item"): frame},
+    return pl.DataFrame(columns)
+
+
+def _keyed_graph() -> Any:
+    """A MultiDiGraph whose edge keys are the relations and whose `label`s are the types."""
+    graph = _networkx().MultiDiGraph()
+    for node, label in (("Ann", "Person"), ("Bob", "Person"), ("Heat", "Movie"), ("Up", "Movie")):
+        graph.add_node(node, label=label)
+    graph.add_edges_from([("Ann", "Heat", "ACTED_IN"), ("Ann", "Heat", "DIRECTED"), ("Bob", "Up", "ACTED_IN")])
+    return graph
+
+
+def _bipartite_graph() -> Any:
+    graph = _networkx().Graph([("Ann", "tea"), ("Bob", "tea"), ("cup", "Bob")])
+    for node in graph:
+        graph.nodes[node]["bipartite"] = int(node in ("tea", "cup"))
+    return graph
+
+
+_RATED = {"userId": [1, 1, 2], "movieId": [31, 32, 31], "rating": [4.0, 3.5, 5.0]}
+_USER_MOVIE: dict[str, Any] = {"nodes": {"user": 2, "movie": 2}, "edges": {"user -> movie": "1>31 1>32 2>31"}}
+OTHERS |= {
+    # A NetworkX graph with type and relation.
+    "networkx_types": of_objects(lambda: _typed_graph("type", "relation"), ["networkx"], **_TYPED),
+    # A NetworkX graph with kind and predicate.
+    "networkx_kind": of_objects(
+        lambda: _typed_graph("kind", "predicate"), ["networkx"], **_TYPED, notes=["kind", "predicate"]
+    ),
+    # A MultiDiGraph whose edge keys are the relations and whose `label`s are the types.
+    "networkx_keys": of_objects(
+        _keyed_graph,
+        ["networkx"],
+        nodes={"Person": 2, "Movie": 2},
+        edges={"Person -ACTED_IN-> Movie": "Ann>Heat Bob>Up", "Person -DIRECTED-> Movie": "Ann>Heat"},
+    ),
+    # A bipartite NetworkX graph: `bipartite` is 0 or 1.
+    "networkx_bipartite": of_objects(
+        _bipartite_graph, ["networkx"], nodes={"0": 2, "1": 2}, edges={"0 -> 1": "Ann>tea Bob>tea Bob>cup"}
+    ),
+    # A plain NetworkX graph.
+    "networkx_plain": of_objects(
+        lambda: _networkx().path_graph(4), ["networkx"], nodes={"node": 4}, edges={"node -- node": "0>1 1>2 2>3"}
+    ),
+    # MovieLens' ratings as a pandas frame.
+    "ratings_frame": of_objects(
+        lambda: _frame(_RATED | {"timestamp": [7, 8, 9]}), ["pandas"], **_USER_MOVIE, notes=["rating"]
+    ),
+    # A mapping of frames: a relation by its two types, nodes with title as name and genres to split.
+    "frames_in_a_mapping": of_objects(
+        lambda: {
+            ("user", "movie"): _frame(_RATED),
+            "movie": _frame({"movieId": [31, 32], "title": ["Toy Tale", "Heat"], "year": [1995, 1995]}),
+        },
+        ["pandas"],
+        **_USER_MOVIE,
+        names={"movie": {"31": "Toy Tale"}},
+        notes=["rating"],
+    ),
+    # A frame of triples.
+    "triples_frame": of_objects(
+        lambda: _frame(
+            [
+                ("Ann", "knows", "Bob"),
+                ("Bob", "knows", "Cem"),
+                ("Ann", "lives_in", "Bonn"),
+                ("Cem", "lives_in", "Bonn"),
+            ],
+            columns=["subject", "predicate", "object"],
+        ),
+        ["pandas"],
+        nodes={"entity": 4},
+        edges={"entity -knows-> entity": "Ann>Bob Bob>Cem", "entity -lives_in-> entity": "Ann>Bonn Cem>Bonn"},
+    ),
+    # A polars frame of a relation.
+    "polars_frame": of_objects(
+        lambda: {("user", "buys", "item"): _polars({"user_id": [1, 1, 2], "item_id": ["tea", "cup", "tea"]})},
+        ["polars"],
         nodes={"user": 2, "item": 2},
         edges={"user -buys-> item": "1>tea 1>cup 2>tea"},
-    )
-
-
-@source
-def arrow_mapping(folder: Path) -> Sample:
-    """Arrow tables in a mapping, with weights and names."""
-    users = pa.table({"id": ["ann", "bob"], "name": ["Ann", "Bob"]})
-    likes = pa.table({"user": ["ann", "bob"], "item": [7, 7], "weight": [1.0, 0.5]})
-    return Sample(
-        {"user": users, ("user", "likes", "item"): likes},
+    ),
+    # Arrow tables in a mapping, with weights and names.
+    "arrow_mapping": of_objects(
+        lambda: {
+            "user": pa.table({"id": ["ann", "bob"], "name": ["Ann", "Bob"]}),
+            ("user", "likes", "item"): pa.table({"user": ["ann", "bob"], "item": [7, 7], "weight": [1.0, 0.5]}),
+        },
         nodes={"user": 2, "item": 1},
         edges={"user -likes-> item": "ann>7 bob>7*0.5"},
         names={"user": {"bob": "Bob"}},
-    )
-
-
-@source
-def scipy_matrices(folder: Path) -> Sample:
-    """Sparse matrices of SciPy by their two types."""
-    ratings = coo_array((np.array([4.0, 3.0, 5.0]), ([0, 0, 1], [0, 1, 1])), shape=(2, 3))
-    return Sample(
-        {("user", "item"): ratings, ("item", "genre"): csr_matrix(np.eye(3, 2))},
+    ),
+    # Sparse matrices of SciPy by their two types.
+    "scipy_matrices": of_objects(
+        lambda: {
+            ("user", "item"): coo_array((np.array([4.0, 3.0, 5.0]), ([0, 0, 1], [0, 1, 1])), shape=(2, 3)),
+            ("item", "genre"): csr_matrix(np.eye(3, 2)),
+        },
         nodes={"user": 2, "item": 3, "genre": 2},
         edges={"user -> item": "0>0*4 0>1*3 1>1*5", "item -> genre": "0>0 1>1"},
-    )
-
-
-@source
-def numpy_matrix(folder: Path) -> Sample:
-    """A dense matrix of numpy."""
-    return Sample(
-        {("user", "item"): np.array([[1, 0], [2, 1]])},
+    ),
+    # A dense matrix of numpy.
+    "numpy_matrix": of_objects(
+        lambda: {("user", "item"): np.array([[1, 0], [2, 1]])},
         nodes={"user": 2, "item": 2},
         edges={"user -> item": "0>0 1>0*2 1>1"},
-    )
-
-
-@source
-def tuples(folder: Path) -> Sample:
-    """Edges as a list of tuples by their two types."""
-    return Sample(
-        {("user", "likes", "item"): [("ann", "tea"), ("bob", "tea"), ("bob", "cup")]},
+    ),
+    # Edges as a list of tuples by their two types.
+    "tuples": of_objects(
+        lambda: {("user", "likes", "item"): [("ann", "tea"), ("bob", "tea"), ("bob", "cup")]},
         nodes={"user": 2, "item": 2},
         edges={"user -likes-> item": "ann>tea bob>tea bob>cup"},
-    )
+    ),
+}

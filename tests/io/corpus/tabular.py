@@ -1,11 +1,9 @@
 """Text tables in the layouts of real projects; the content is made up."""
 
-from pathlib import Path
 from typing import Any
 
-from tests.io.corpus.frame import Sample, source, table, tabular, write
+from tests.io.corpus.frame import Source, Table, of_files, of_tables, table
 
-# ---- Knowledge graphs ----------------------------------------------------------------------------
 _DRUG_TRIPLES = """
 D1,treats,X1
 D1,treats,X2
@@ -18,17 +16,31 @@ D1,targets,G1
 D2,targets,G1
 D3,targets,G2
 """
-_DRUG_EDGES = {
-    "treats": "D1>X1 D1>X2 D2>X2 D3>X1",
-    "causes": "G1>X1 G2>X2 G3>X2",
-    "targets": "D1>G1 D2>G1 D3>G2",
-}
+_DRUG_EDGES = {"treats": "D1>X1 D1>X2 D2>X2 D3>X1", "causes": "G1>X1 G2>X2 G3>X2", "targets": "D1>G1 D2>G1 D3>G2"}
+_SPLITS = {"train.txt": slice(0, 6), "valid.txt": slice(6, 8), "test.txt": slice(8, None)}
 _ENTITY_EDGES = {f"entity -{name}-> entity": edges for name, edges in _DRUG_EDGES.items()}
 
 
-@source
-def primekg(folder: Path) -> Sample:
-    """PrimeKG's kg.csv: types and names beside ids that several types share, and every edge in both directions."""
+_RATINGS = "1,31,4.0,1260759144\n1,32,3.5,1260759179\n2,31,5.0,1260759182\n2,33,2.0,1260759185\n3,33,4.5,1260759205"
+_RATED = "1>31 1>32 2>31 2>33 3>33"
+_MOVIES = """
+31,Toy Tale (1995),Adventure|Comedy
+32,"Heat, The (1995)",Action
+33,Grumpy Men (1993),Comedy|Romance|Action
+"""
+_MOVIE_GENRES = "31>Adventure 31>Comedy 32>Action 33>Comedy 33>Romance 33>Action"
+_RATING_ROLES = {"userId": "source:user", "movieId": "target:movie", "rating": "", "timestamp": ""}
+
+
+_CAST = "movie_id,actor_id\n1,ä1\n1,b2\n2,b2\n"
+_CAST_GRAPH: dict[str, Any] = {
+    "nodes": {"movie": 2, "actor": 2},
+    "edges": {"movie -movie_actor-> actor": "1>ä1 1>b2 2>b2"},
+}
+
+
+def _primekg() -> Table:
+    """Every edge of PrimeKG in both directions, with the index, id, type, name and origin of each end."""
     rows = (
         ("drug_protein", "target", "DB01", "drug", "Aspirol", "9796", "gene/protein", "PHYA"),
         ("drug_protein", "target", "DB02", "drug", "Bexin", "9796", "gene/protein", "PHYA"),
@@ -52,9 +64,14 @@ def primekg(folder: Path) -> Sample:
     for letter, end in (("x", "source"), ("y", "target")):
         roles |= {f"{letter}_index": f"same:{end}", f"{letter}_id": end, f"{letter}_type": f"{end} type",
                   f"{letter}_name": f"{end} name", f"{letter}_source": ""}  # fmt: skip
-    return tabular(
-        folder,
-        table("kg.csv", roles, "\n".join(both)),
+    return table("kg.csv", roles, "\n".join(both))
+
+
+TEXTS: dict[str, Source] = {
+    # ---- Knowledge graphs ------------------------------------------------------------------------
+    # PrimeKG's kg.csv: types and names beside ids that several types share, and every edge in both directions.
+    "primekg": of_tables(
+        _primekg(),
         nodes={"drug": 3, "gene/protein": 2, "disease": 2},
         edges={
             "drug -drug_protein-> gene/protein": "DB01>9796 DB02>9796 DB02>7918",
@@ -66,14 +83,9 @@ def primekg(folder: Path) -> Sample:
         },
         names={"drug": {"DB01": "Aspirol", "DB03": "Corin"}, "disease": {"9796": "sore head"}},
         notes=["both directions|backwards"],
-    )
-
-
-@source
-def primekg_nodes_and_edges(folder: Path) -> Sample:
-    """PrimeKG's nodes.csv and edges.csv, joined by node_index."""
-    return tabular(
-        folder,
+    ),
+    # PrimeKG's nodes.csv and edges.csv, joined by node_index.
+    "primekg_nodes_and_edges": of_tables(
         table(
             "nodes.csv",
             {"node_index": "id", "node_id": "same:id", "node_type": "type", "node_name": "name", "node_source": ""},
@@ -87,19 +99,11 @@ def primekg_nodes_and_edges(folder: Path) -> Sample:
             "disease_protein,associated with,2,4\ndisease_protein,associated with,3,4",
         ),
         nodes={"drug": 2, "disease": 2, "gene/protein": 1},
-        edges={
-            "drug -indication-> disease": "0>2 1>3 0>3",
-            "disease -disease_protein-> gene/protein": "2>4 3>4",
-        },
+        edges={"drug -indication-> disease": "0>2 1>3 0>3", "disease -disease_protein-> gene/protein": "2>4 3>4"},
         names={"drug": {"0": "Aspirol", "1": "Bexin"}, "gene/protein": {"4": "GPAN"}},
-    )
-
-
-@source
-def drkg(folder: Path) -> Sample:
-    """DRKG's drkg.tsv: triples without a header, whose ids begin with their types."""
-    return tabular(
-        folder,
+    ),
+    # DRKG's drkg.tsv: triples without a header, whose ids begin with their types.
+    "drkg": of_tables(
         table(
             "drkg.tsv",
             {"1": "source", "2": "relation", "3": "target"},
@@ -125,14 +129,9 @@ Gene::2157,GNBR::G::Gene:Disease,Disease::MESH:D2
             "Compound -GNBR::E::Compound:Gene-> Gene": 2,
             "Gene -GNBR::G::Gene:Disease-> Disease": 2,
         },
-    )
-
-
-@source
-def kgx(folder: Path) -> Sample:
-    """KGX as TSV: categories of the Biolink model, edges with their own ids."""
-    return tabular(
-        folder,
+    ),
+    # KGX as TSV: categories of the Biolink model, edges with their own ids.
+    "kgx": of_tables(
         table(
             "merged-kg_nodes.tsv",
             {"id": "id", "category": "type", "name": "name", "provided_by": ""},
@@ -151,24 +150,25 @@ def kgx(folder: Path) -> Sample:
         ),
         nodes={"Gene": 2, "Disease": 2, "SmallMolecule": 1},
         edges={
-            "Gene -gene_associated_with_condition-> Disease":
-                "HGNC:1>MONDO:1 HGNC:2>MONDO:1 HGNC:2>MONDO:2",
+            "Gene -gene_associated_with_condition-> Disease": "HGNC:1>MONDO:1 HGNC:2>MONDO:1 HGNC:2>MONDO:2",
             "SmallMolecule -treats-> Disease": "CHEBI:1>MONDO:1",
         },
         names={"Gene": {"HGNC:1": "A1BG"}, "Disease": {"MONDO:2": "ague"}},
-    )  # fmt: skip
-
-
-@source
-def monarch_denormalised_edges(folder: Path) -> Sample:
-    """Edges with label and category of both ends in the same row, as Monarch and ROBOKOP publish them."""
-    return tabular(
-        folder,
+    ),
+    # Edges with label and category of both ends in the same row, as Monarch and ROBOKOP publish them.
+    "monarch_denormalised_edges": of_tables(
         table(
             "monarch-kg-denormalized-edges.tsv",
-            {"id": "", "subject": "source", "subject_label": "source name", "subject_category": "source type",
-             "predicate": "relation", "object": "target", "object_label": "target name",
-             "object_category": "target type"},
+            {
+                "id": "",
+                "subject": "source",
+                "subject_label": "source name",
+                "subject_category": "source type",
+                "predicate": "relation",
+                "object": "target",
+                "object_label": "target name",
+                "object_category": "target type",
+            },
             """
 u1,HGNC:1,A1BG,biolink:Gene,biolink:causes,MONDO:1,hives,biolink:Disease
 u2,HGNC:2,A2M,biolink:Gene,biolink:causes,MONDO:1,hives,biolink:Disease
@@ -184,18 +184,18 @@ u5,MONDO:2,ague,biolink:Disease,biolink:has_phenotype,HP:2,shiver,biolink:Phenot
             "Disease -has_phenotype-> PhenotypicFeature": "MONDO:1>HP:1 MONDO:2>HP:2",
         },
         names={"Gene": {"HGNC:2": "A2M"}, "PhenotypicFeature": {"HP:1": "itch"}},
-    )  # fmt: skip
-
-
-@source
-def typed_triples_head_tail(folder: Path) -> Sample:
-    """Typed triples with head_type and tail_type."""
-    return tabular(
-        folder,
+    ),
+    # Typed triples with head_type and tail_type.
+    "typed_triples_head_tail": of_tables(
         table(
             "kg.tsv",
-            {"head": "source", "head_type": "source type", "relation": "relation", "tail": "target",
-             "tail_type": "target type"},
+            {
+                "head": "source",
+                "head_type": "source type",
+                "relation": "relation",
+                "tail": "target",
+                "tail_type": "target type",
+            },
             """
 Ann,person,lives_in,Bonn,city
 Bob,person,lives_in,Bonn,city
@@ -213,14 +213,9 @@ Ulm,city,part_of,Swabia,region
             "person -knows-> person": "Ann>Bob Cem>Ann",
             "city -part_of-> region": "Bonn>Rhineland Ulm>Swabia",
         },
-    )  # fmt: skip
-
-
-@source
-def openbiolink(folder: Path) -> Sample:
-    """OpenBioLink's edges: five columns without a header (node, relation, node, score, origin)."""
-    return tabular(
-        folder,
+    ),
+    # OpenBioLink's edges: five columns without a header (node, relation, node, score, origin).
+    "openbiolink": of_tables(
         table(
             "edges.csv",
             {"1": "source", "2": "relation", "3": "target", "4": "", "5": ""},
@@ -236,14 +231,9 @@ NCBIGENE:3,GENE_GO,GO:77,,GO
             header=False,
         ),
         refused="edges.csv",
-    )
-
-
-@source
-def hetionet(folder: Path) -> Sample:
-    """Hetionet's tables: kinds in words, ids that repeat them, abbreviated relations in a gzipped .sif."""
-    return tabular(
-        folder,
+    ),
+    # Hetionet's tables: kinds in words, ids that repeat them, abbreviated relations in a gzipped .sif.
+    "hetionet": of_tables(
         table(
             "hetionet-v1.0-nodes.tsv",
             {"id": "id", "name": "name", "kind": "type"},
@@ -265,45 +255,27 @@ def hetionet(folder: Path) -> Sample:
             "Gene -Gr>G-> Gene": [("Gene::1", "Gene::2")],
         },
         names={"Disease": {"Disease::DOID:1": "hives"}},
-    )
-
-
-@source
-def fb15k(folder: Path) -> Sample:
-    """FB15k, WN18RR and most benchmarks of link prediction: train.txt, valid.txt, test.txt without headers."""
-    rows = [row.split(",") for row in _DRUG_TRIPLES.split()]
-    splits = {"train.txt": rows[:6], "valid.txt": rows[6:8], "test.txt": rows[8:]}
-    path = write(folder, {name: "".join("\t".join(row) + "\n" for row in part) for name, part in splits.items()})
-    return Sample(path, nodes={"entity": 8}, edges=_ENTITY_EDGES)
-
-
-@source
-def triples_with_header(folder: Path) -> Sample:
-    """One CSV of triples with a usual header."""
-    return tabular(
-        folder,
+    ),
+    # FB15k, WN18RR and most benchmarks of link prediction: train.txt, valid.txt, test.txt without headers.
+    "fb15k": of_files(
+        {name: "\n".join(_DRUG_TRIPLES.split()[part]).replace(",", "\t") + "\n" for name, part in _SPLITS.items()},
+        nodes={"entity": 8},
+        edges=_ENTITY_EDGES,
+    ),
+    # One CSV of triples with a usual header.
+    "triples_with_header": of_tables(
         table("triples.csv", {"head": "source", "relation": "relation", "tail": "target"}, _DRUG_TRIPLES),
         nodes={"entity": 8},
         edges=_ENTITY_EDGES,
-    )
-
-
-@source
-def triples_without_header(folder: Path) -> Sample:
-    """One TSV of triples with no header."""
-    return tabular(
-        folder,
+    ),
+    # One TSV of triples with no header.
+    "triples_without_header": of_tables(
         table("graph.tsv", {"1": "source", "2": "relation", "3": "target"}, _DRUG_TRIPLES, "\t", header=False),
         nodes={"entity": 8},
         edges=_ENTITY_EDGES,
-    )
-
-
-@source
-def triples_relation_last(folder: Path) -> Sample:
-    """Triples in the order head, tail, relation, as multi-hop reasoning benchmarks have them; no header."""
-    return tabular(
-        folder,
+    ),
+    # Triples in the order head, tail, relation, as multi-hop reasoning benchmarks have them; no header.
+    "triples_relation_last": of_tables(
         table(
             "raw.txt",
             {"1": "source", "2": "target", "3": "relation"},
@@ -312,36 +284,35 @@ def triples_relation_last(folder: Path) -> Sample:
             header=False,
         ),
         refused="raw.txt",
-    )
-
-
-@source
-def openke(folder: Path) -> Sample:
-    """OpenKE's train2id.txt: a count, then head, tail, relation as numbers; names in other files."""
-    pairs = "Ann\t0\nBob\t1\nBonn\t2\nUlm\t3\n"
-    files = {
-        "train2id.txt": "5\n0 2 0\n1 3 0\n0 3 0\n0 1 1\n1 0 1\n",
-        "entity2id.txt": "4\n" + pairs,
-        "relation2id.txt": "2\nlives_in\t0\nknows\t1\n",
-    }
-    return Sample(write(folder, files), refused="train2id.txt|entity2id.txt|relation2id.txt")
-
-
-@source
-def conceptnet(folder: Path) -> Sample:
-    """ConceptNet's assertions: five columns without a header, the relation second and the ends after it."""
-    rows = [("Synonym", "cat", "puss"), ("IsA", "cat", "animal"), ("IsA", "dog", "animal"), ("RelatedTo", "dog", "cat")]
-    lines = [
-        f'/a/[/r/{r}/,/c/en/{a}/,/c/en/{b}/]\t/r/{r}\t/c/en/{a}\t/c/en/{b}\t{{"weight": 1.0}}\n' for r, a, b in rows
-    ]
-    return Sample(write(folder, {"assertions.csv.gz": "".join(lines)}), refused="assertions.csv.gz")
-
-
-@source
-def wikipedia_clickstream(folder: Path) -> Sample:
-    """Wikipedia's clickstream: prev, curr, type, n; `type` is the kind of click and n how often."""
-    return tabular(
-        folder,
+    ),
+    # OpenKE's train2id.txt: a count, then head, tail, relation as numbers; names in other files.
+    "openke": of_files(
+        {
+            "train2id.txt": "5\n0 2 0\n1 3 0\n0 3 0\n0 1 1\n1 0 1\n",
+            "entity2id.txt": "4\n" + "Ann\t0\nBob\t1\nBonn\t2\nUlm\t3\n",
+            "relation2id.txt": "2\nlives_in\t0\nknows\t1\n",
+        },
+        refused="train2id.txt|entity2id.txt|relation2id.txt",
+    ),
+    # ConceptNet's assertions: five columns without a header, the relation second and the ends after it.
+    "conceptnet": of_files(
+        {
+            "assertions.csv.gz": "".join(
+                [
+                    f'/a/[/r/{r}/,/c/en/{a}/,/c/en/{b}/]\t/r/{r}\t/c/en/{a}\t/c/en/{b}\t{{"weight": 1.0}}\n'
+                    for r, a, b in [
+                        ("Synonym", "cat", "puss"),
+                        ("IsA", "cat", "animal"),
+                        ("IsA", "dog", "animal"),
+                        ("RelatedTo", "dog", "cat"),
+                    ]
+                ]
+            )
+        },
+        refused="assertions.csv.gz",
+    ),
+    # Wikipedia's clickstream: prev, curr, type, n; `type` is the kind of click and n how often.
+    "wikipedia_clickstream": of_tables(
         table(
             "clickstream-enwiki.tsv",
             {"prev": "source", "curr": "target", "type": "relation", "n": ""},
@@ -349,39 +320,18 @@ def wikipedia_clickstream(folder: Path) -> Sample:
             "\t",
         ),
         refused="clickstream-enwiki.tsv",
-    )
-
-
-# ---- Ratings and recommendation ------------------------------------------------------------------
-_RATINGS = "1,31,4.0,1260759144\n1,32,3.5,1260759179\n2,31,5.0,1260759182\n2,33,2.0,1260759185\n3,33,4.5,1260759205"
-_RATED = "1>31 1>32 2>31 2>33 3>33"
-_MOVIES = """
-31,Toy Tale (1995),Adventure|Comedy
-32,"Heat, The (1995)",Action
-33,Grumpy Men (1993),Comedy|Romance|Action
-"""
-_MOVIE_GENRES = "31>Adventure 31>Comedy 32>Action 33>Comedy 33>Romance 33>Action"
-_RATING_ROLES = {"userId": "source:user", "movieId": "target:movie", "rating": "", "timestamp": ""}
-
-
-@source
-def movielens_ratings(folder: Path) -> Sample:
-    """MovieLens' ratings.csv alone."""
-    return tabular(
-        folder,
+    ),
+    # ---- Ratings and recommendation --------------------------------------------------------------
+    # MovieLens' ratings.csv alone.
+    "movielens_ratings": of_tables(
         table("ratings.csv", _RATING_ROLES, _RATINGS),
         nodes={"user": 3, "movie": 3},
         edges={"user -> movie": _RATED},
         attributes={"user -> movie": {"rating": "number", "timestamp": "time"}},
         notes=["rating", "timestamp was read as times, as its integers are seconds"],
-    )
-
-
-@source
-def movielens(folder: Path) -> Sample:
-    """MovieLens' folder: ratings, movies with genres in one cell, tags, links to other databases."""
-    return tabular(
-        folder,
+    ),
+    # MovieLens' folder: ratings, movies with genres in one cell, tags, links to other databases.
+    "movielens": of_tables(
         table("ratings.csv", _RATING_ROLES, _RATINGS),
         table("movies.csv", {"movieId": "id:movie", "title": "name", "genres": "list:genre"}, _MOVIES),
         table(
@@ -402,44 +352,30 @@ def movielens(folder: Path) -> Sample:
             "movie -> genre": {},
         },
         notes=["rating"],
-    )
-
-
-@source
-def movielens_movies(folder: Path) -> Sample:
-    """MovieLens' movies.csv alone: the genres of each movie in one cell."""
-    return tabular(
-        folder,
+    ),
+    # MovieLens' movies.csv alone: the genres of each movie in one cell.
+    "movielens_movies": of_tables(
         table("movies.csv", {"movieId": "id:movie", "title": "name", "genres": "list:genre"}, _MOVIES),
         nodes={"movie": 3, "genre": 4},
         edges={"movie -> genre": _MOVIE_GENRES},
         names={"movie": {"33": "Grumpy Men (1993)"}},
-    )
-
-
-@source
-def movielens_1m(folder: Path) -> Sample:
-    """MovieLens 1M: .dat files with :: between the cells and no header."""
-    files = {
-        "ratings.dat": "1::31::5::978300760\n1::32::3::978302109\n2::31::4::978301968\n",
-        "movies.dat": "31::Toy Tale (1995)::Animation|Comedy\n32::Heat (1995)::Action\n",
-        "users.dat": "1::F::1::10::48067\n2::M::56::16::70072\n",
-    }
-    return Sample(write(folder, files), refused="::|ratings.dat|movies.dat|users.dat")
-
-
-@source
-def movielens_100k(folder: Path) -> Sample:
-    """MovieLens 100K: u.data with tabs and no header, an unusual suffix."""
-    rows = "196\t242\t3\t881250949\n186\t302\t3\t891717742\n22\t377\t1\t878887116\n244\t51\t2\t880606923\n"
-    return Sample(write(folder, {"u.data": rows}), refused="u.data")
-
-
-@source
-def lastfm(folder: Path) -> Sample:
-    """Last.fm of HetRec 2011: .dat files with headers, listening counts as weights, friends among users."""
-    return tabular(
-        folder,
+    ),
+    # MovieLens 1M: .dat files with :: between the cells and no header.
+    "movielens_1m": of_files(
+        {
+            "ratings.dat": "1::31::5::978300760\n1::32::3::978302109\n2::31::4::978301968\n",
+            "movies.dat": "31::Toy Tale (1995)::Animation|Comedy\n32::Heat (1995)::Action\n",
+            "users.dat": "1::F::1::10::48067\n2::M::56::16::70072\n",
+        },
+        refused="::|ratings.dat|movies.dat|users.dat",
+    ),
+    # MovieLens 100K: u.data with tabs and no header, an unusual suffix.
+    "movielens_100k": of_files(
+        {"u.data": "196\t242\t3\t881250949\n186\t302\t3\t891717742\n22\t377\t1\t878887116\n244\t51\t2\t880606923\n"},
+        refused="u.data",
+    ),
+    # Last.fm of HetRec 2011: .dat files with headers, listening counts as weights, friends among users.
+    "lastfm": of_tables(
         table("artists.dat", {"id": "id:artist", "name": "name", "url": ""}, "51,Duran,u\n52,Morch,v\n53,Air,w", "\t"),
         table(
             "user_artists.dat",
@@ -454,63 +390,54 @@ def lastfm(folder: Path) -> Sample:
             "user -> user": "2>3 3>2 3>4 4>3",
         },
         names={"artist": {"51": "Duran", "53": "Air"}},
-    )
-
-
-@source
-def lastfm_360k(folder: Path) -> Sample:
-    """Last.fm 360K: four columns without a header; artists have an id and a name, and plays come last."""
-    rows = (
-        "u1\tm1\tbetty blowtorch\t2137\nu1\tm2\tdie arzte\t1099\nu2\tm1\tbetty blowtorch\t897\nu3\tm3\tmelvins\t717\n"
-    )
-    return Sample(write(folder, {"usersha1-artmbid-artname-plays.tsv": rows}), refused="usersha1-artmbid")
-
-
-@source
-def amazon_ratings(folder: Path) -> Sample:
-    """Amazon's ratings only: user, item, rating, time, with commas and no header."""
-    rows = "A1YJ,B00001,5.0,1302739200\nA60X,B00001,2.0,1303862400\nA1YJ,B00002,4.0,1309651200\nA6MI,B00003,1.0,1313452800\n"
-    return Sample(write(folder, {"ratings_Books.csv": rows}), refused="ratings_Books.csv")
-
-
-@source
-def bookcrossing(folder: Path) -> Sample:
-    """Book-Crossing: semicolons, everything quoted, User-ID and ISBN."""
-    text = '"User-ID";"ISBN";"Book-Rating"\n' + "".join(
-        f'"{user}";"{isbn}";"{rating}"\n'
-        for user, isbn, rating in (("276", "034545104X", 0), ("276", "0155061224", 5), ("277", "034545104X", 3))
-    )
-    return Sample(
-        write(folder, {"BX-Book-Ratings.csv": text}),
+    ),
+    # Last.fm 360K: four columns without a header; artists have an id and a name, and plays come last.
+    "lastfm_360k": of_files(
+        {
+            "usersha1-artmbid-artname-plays.tsv": "u1\tm1\tbetty blowtorch\t2137\nu1\tm2\tdie arzte\t1099\nu2\tm1\tbetty blowtorch\t897\nu3\tm3\tmelvins\t717\n"
+        },
+        refused="usersha1-artmbid",
+    ),
+    # Amazon's ratings only: user, item, rating, time, with commas and no header.
+    "amazon_ratings": of_files(
+        {
+            "ratings_Books.csv": "A1YJ,B00001,5.0,1302739200\nA60X,B00001,2.0,1303862400\nA1YJ,B00002,4.0,1309651200\nA6MI,B00003,1.0,1313452800\n"
+        },
+        refused="ratings_Books.csv",
+    ),
+    # Book-Crossing: semicolons, everything quoted, User-ID and ISBN.
+    "bookcrossing": of_files(
+        {
+            "BX-Book-Ratings.csv": '"User-ID";"ISBN";"Book-Rating"\n'
+            + "".join(
+                f'"{user}";"{isbn}";"{rating}"\n'
+                for user, isbn, rating in (("276", "034545104X", 0), ("276", "0155061224", 5), ("277", "034545104X", 3))
+            )
+        },
         nodes={"User": 2, "ISBN": 2},
         edges={"User -> ISBN": "276>034545104X 276>0155061224 277>034545104X"},
         notes=["Book-Rating"],
-    )
-
-
-@source
-def gowalla_checkins(folder: Path) -> Sample:
-    """Check-ins: user, time, latitude, longitude, place, with tabs and no header."""
-    rows = "0\t2010-10-19T23:55:27Z\t30.23\t-97.79\t22847\n0\t2010-10-18T22:17:43Z\t30.26\t-97.76\t420315\n"
-    rows += "1\t2010-10-17T23:42:03Z\t30.25\t-97.76\t22847\n"
-    return Sample(write(folder, {"checkins.txt": rows}), refused="checkins.txt")
-
-
-@source
-def bitcoin_otc(folder: Path) -> Sample:
-    """Signed trust: source, target, rating from -10 to 10, time, without a header."""
-    rows = (
-        "6,2,4,1289241911.72\n6,5,-10,1289241941.53\n1,15,1,1289243140.39\n4,3,7,1289245277.36\n13,16,8,1289254254.44\n"
-    )
-    return Sample(write(folder, {"soc-sign-bitcoinotc.csv": rows}), refused="soc-sign-bitcoinotc.csv")
-
-
-# ---- Papers, films, shops: folders of tables -----------------------------------------------------
-@source
-def movie_actor_folder(folder: Path) -> Sample:
-    """One file per relation and one per node type."""
-    return tabular(
-        folder,
+    ),
+    # Check-ins: user, time, latitude, longitude, place, with tabs and no header.
+    "gowalla_checkins": of_files(
+        {
+            "checkins.txt": (
+                "0\t2010-10-19T23:55:27Z\t30.23\t-97.79\t22847\n0\t2010-10-18T22:17:43Z\t30.26\t-97.76\t420315\n"
+                "1\t2010-10-17T23:42:03Z\t30.25\t-97.76\t22847\n"
+            )
+        },
+        refused="checkins.txt",
+    ),
+    # Signed trust: source, target, rating from -10 to 10, time, without a header.
+    "bitcoin_otc": of_files(
+        {
+            "soc-sign-bitcoinotc.csv": "6,2,4,1289241911.72\n6,5,-10,1289241941.53\n1,15,1,1289243140.39\n4,3,7,1289245277.36\n13,16,8,1289254254.44\n"
+        },
+        refused="soc-sign-bitcoinotc.csv",
+    ),
+    # ---- Papers, films, shops: folders of tables -------------------------------------------------
+    # One file per relation and one per node type.
+    "movie_actor_folder": of_tables(
         table(
             "movies.csv", {"movie_id": "id:movie", "title": "name", "year": ""}, "1,Up,2009\n2,Heat,1995\n3,Alien,1979"
         ),
@@ -519,14 +446,9 @@ def movie_actor_folder(folder: Path) -> Sample:
         nodes={"movie": 3, "actor": 3},
         edges={"movie -movie_actor-> actor": "1>7 1>8 2>8 3>9 3>7"},
         names={"movie": {"1": "Up"}, "actor": {"8": "Bo Birch"}},
-    )
-
-
-@source
-def papers_with_venue_key(folder: Path) -> Sample:
-    """A node table with the id of another node: papers.csv with venue_id."""
-    return tabular(
-        folder,
+    ),
+    # A node table with the id of another node: papers.csv with venue_id.
+    "papers_with_venue_key": of_tables(
         table(
             "papers.csv",
             {"paper_id": "id:paper", "title": "name", "venue_id": "key:venue", "year": ""},
@@ -539,14 +461,9 @@ def papers_with_venue_key(folder: Path) -> Sample:
         nodes={"author": 3, "paper": 4, "venue": 2},
         edges={"author -author_paper-> paper": "a1>p1 a1>p2 a2>p3 a3>p4", "paper -> venue": "p1>v1 p2>v2 p3>v1"},
         names={"paper": {"p2": "Sums"}, "venue": {"v1": "VLDB"}},
-    )
-
-
-@source
-def shop(folder: Path) -> Sample:
-    """Exported tables of a shop: orders belong to customers, items join orders and products."""
-    return tabular(
-        folder,
+    ),
+    # Exported tables of a shop: orders belong to customers, items join orders and products.
+    "shop": of_tables(
         table("customers.csv", {"customer_id": "id:customer", "name": "name"}, "1,Ann\n2,Bob\n3,Cem"),
         table(
             "products.csv", {"product_id": "id:product", "name": "name", "price": ""}, "10,tea,2.5\n11,cup,8\n12,jar,4"
@@ -568,29 +485,27 @@ def shop(folder: Path) -> Sample:
         },
         names={"customer": {"3": "Cem"}, "product": {"10": "tea"}},
         notes=["quantity"],
-    )
-
-
-@source
-def imdb_tsv(folder: Path) -> Sample:
-    """IMDb's non-commercial tables: tconst and nconst, several genres in one cell, \\N for nothing."""
-    basics = "tconst\ttitleType\tprimaryTitle\tstartYear\tendYear\tgenres\n"
-    basics += "tt01\tmovie\tHeat\t1995\t\\N\tAction,Crime\ntt02\tmovie\tUp\t2009\t\\N\tAnimation\n"
-    principals = "tconst\tordering\tnconst\tcategory\tjob\tcharacters\n"
-    principals += (
-        'tt01\t1\tnm01\tactor\t\\N\t["Neil"]\ntt01\t2\tnm02\tdirector\t\\N\t\\N\ntt02\t1\tnm02\tactor\t\\N\t\\N\n'
-    )
-    names = "nconst\tprimaryName\tbirthYear\tdeathYear\tprimaryProfession\tknownForTitles\n"
-    names += "nm01\tAnn Ash\t1943\t\\N\tactor,producer\ttt01\nnm02\tBo Birch\t1943\t\\N\tdirector\ttt01,tt02\n"
-    files = {"title.basics.tsv": basics, "title.principals.tsv": principals, "name.basics.tsv": names}
-    return Sample(write(folder, files), refused="title.basics.tsv|title.principals.tsv|name.basics.tsv")
-
-
-@source
-def author_writes_paper(folder: Path) -> Sample:
-    """Relations named by their files: author_writes_paper.csv with source and target."""
-    return tabular(
-        folder,
+    ),
+    # IMDb's non-commercial tables: tconst and nconst, several genres in one cell, \N for nothing.
+    "imdb_tsv": of_files(
+        {
+            "title.basics.tsv": (
+                "tconst\ttitleType\tprimaryTitle\tstartYear\tendYear\tgenres\n"
+                "tt01\tmovie\tHeat\t1995\t\\N\tAction,Crime\ntt02\tmovie\tUp\t2009\t\\N\tAnimation\n"
+            ),
+            "title.principals.tsv": (
+                "tconst\tordering\tnconst\tcategory\tjob\tcharacters\n"
+                'tt01\t1\tnm01\tactor\t\\N\t["Neil"]\ntt01\t2\tnm02\tdirector\t\\N\t\\N\ntt02\t1\tnm02\tactor\t\\N\t\\N\n'
+            ),
+            "name.basics.tsv": (
+                "nconst\tprimaryName\tbirthYear\tdeathYear\tprimaryProfession\tknownForTitles\n"
+                "nm01\tAnn Ash\t1943\t\\N\tactor,producer\ttt01\nnm02\tBo Birch\t1943\t\\N\tdirector\ttt01,tt02\n"
+            ),
+        },
+        refused="title.basics.tsv|title.principals.tsv|name.basics.tsv",
+    ),
+    # Relations named by their files: author_writes_paper.csv with source and target.
+    "author_writes_paper": of_tables(
         table(
             "author_writes_paper.csv",
             {"source": "source:author", "target": "target:paper"},
@@ -599,21 +514,14 @@ def author_writes_paper(folder: Path) -> Sample:
         table("paper_cites_paper.csv", {"citing": "source:paper", "cited": "target:paper"}, "p1,p2\np2,p3\np1,p3"),
         nodes={"author": 3, "paper": 3},
         edges={"author -writes-> paper": "a1>p1 a1>p2 a2>p2 a3>p3", "paper -cites-> paper": "p1>p2 p2>p3 p1>p3"},
-    )
-
-
-@source
-def cora(folder: Path) -> Sample:
-    """Cora: .content with words as columns and .cites with cited before citing; neither suffix is a table's."""
-    files = {"cora.content": "31336\t0\t1\t0\tNeural\n1061127\t1\t0\t0\tRules\n", "cora.cites": "31336\t1061127\n"}
-    return Sample(write(folder, files), refused="no tables")
-
-
-@source
-def dblp_four_area(folder: Path) -> Sample:
-    """The four-area DBLP of many papers: author.txt, paper.txt, conf.txt and relations without headers."""
-    return tabular(
-        folder,
+    ),
+    # Cora: .content with words as columns and .cites with cited before citing; neither suffix is a table's.
+    "cora": of_files(
+        {"cora.content": "31336\t0\t1\t0\tNeural\n1061127\t1\t0\t0\tRules\n", "cora.cites": "31336\t1061127\n"},
+        refused="no tables",
+    ),
+    # The four-area DBLP of many papers: author.txt, paper.txt, conf.txt and relations without headers.
+    "dblp_four_area": of_tables(
         table("author.txt", {"1": "id:author", "2": "name"}, "1,Ann Ash\n2,Bo Birch\n3,Cy Cedar", "\t", header=False),
         table("paper.txt", {"1": "id:paper", "2": "name"}, "10,On Paths\n11,On Sums\n12,On Rows", "\t", header=False),
         table("conf.txt", {"1": "id:conf", "2": "name"}, "90,VLDB\n91,KDD", "\t", header=False),
@@ -628,14 +536,9 @@ def dblp_four_area(folder: Path) -> Sample:
         nodes={"author": 3, "paper": 3, "conf": 2},
         edges={"paper -paper_author-> author": "10>1 10>2 11>2 12>3", "paper -paper_conf-> conf": "10>90 11>91 12>90"},
         names={"author": {"2": "Bo Birch"}, "conf": {"90": "VLDB"}},
-    )
-
-
-@source
-def wide_table(folder: Path) -> Sample:
-    """A wide table: each row names a film and what belongs to it."""
-    return tabular(
-        folder,
+    ),
+    # A wide table: each row names a film and what belongs to it.
+    "wide_table": of_tables(
         table(
             "films.csv",
             {"movie": "first:movie", "actor": "other:actor", "director": "other:director", "genre": "other:genre"},
@@ -647,14 +550,9 @@ def wide_table(folder: Path) -> Sample:
             "movie -> director": [("Heat", "Mo Mann"), ("Up", "Pi Pine"), ("Alien", "Ri Rowan"), ("Thief", "Mo Mann")],
             "movie -> genre": [("Heat", "Crime"), ("Up", "Family"), ("Alien", "Space"), ("Thief", "Crime")],
         },
-    )
-
-
-@source
-def wide_table_of_three(folder: Path) -> Sample:
-    """A wide table of three columns, which are no triples."""
-    return tabular(
-        folder,
+    ),
+    # A wide table of three columns, which are no triples.
+    "wide_table_of_three": of_tables(
         table(
             "films.csv",
             {"movie": "first:movie", "actor": "other:actor", "director": "other:director"},
@@ -672,14 +570,9 @@ def wide_table_of_three(folder: Path) -> Sample:
             "movie -> director": [("Heat", "Mo Mann"), ("Thief", "Mo Mann"), ("Alien", "Ri Rowan"), ("Up", "Pi Pine")],
         },
         notes=["once"],
-    )
-
-
-@source
-def list_cells_as_json(folder: Path) -> Sample:
-    """A node table whose cells are JSON lists."""
-    return tabular(
-        folder,
+    ),
+    # A node table whose cells are JSON lists.
+    "list_cells_as_json": of_tables(
         table(
             "books.csv",
             {"book_id": "id:book", "title": "name", "authors": "list:author"},
@@ -688,64 +581,46 @@ def list_cells_as_json(folder: Path) -> Sample:
         nodes={"book": 3, "author": 3},
         edges={"book -> author": "b1>Ann b1>Bob b2>Bob b3>Cem b3>Ann"},
         names={"book": {"b2": "Sums"}},
-    )
-
-
-@source
-def tmdb_json_cells(folder: Path) -> Sample:
-    """TMDB on Kaggle: lists of objects as JSON in a cell; read as attributes, and said, or refused."""
-    rows = (
-        'id,title,genres\n19995,Avatar,"[{""id"": 28, ""name"": ""Action""}, {""id"": 12, ""name"": ""Adventure""}]"\n'
-    )
-    rows += '285,Pirates,"[{""id"": 12, ""name"": ""Adventure""}]"\n'
-    return Sample(write(folder, {"tmdb_5000_movies.csv": rows}), refused="tmdb_5000_movies.csv")
-
-
-# ---- Edge lists ----------------------------------------------------------------------------------
-@source
-def snap_edge_list(folder: Path) -> Sample:
-    """SNAP's edge lists: comments above, the header in one of them, tabs."""
-    text = (
-        "# Directed graph (each unordered pair of nodes is saved once)\n# Nodes: 4 Edges: 4\n# FromNodeId\tToNodeId\n"
-    )
-    text += "0\t1\n0\t2\n1\t2\n3\t0\n"
-    return Sample(
-        write(folder, {"soc-net.txt": text}),
+    ),
+    # TMDB on Kaggle: lists of objects as JSON in a cell; read as attributes, and said, or refused.
+    "tmdb_json_cells": of_files(
+        {
+            "tmdb_5000_movies.csv": (
+                'id,title,genres\n19995,Avatar,"[{""id"": 28, ""name"": ""Action""}, {""id"": 12, ""name"": ""Adventure""}]"\n'
+                '285,Pirates,"[{""id"": 12, ""name"": ""Adventure""}]"\n'
+            )
+        },
+        refused="tmdb_5000_movies.csv",
+    ),
+    # ---- Edge lists ------------------------------------------------------------------------------
+    # SNAP's edge lists: comments above, the header in one of them, tabs.
+    "snap_edge_list": of_files(
+        {
+            "soc-net.txt": (
+                "# Directed graph (each unordered pair of nodes is saved once)\n# Nodes: 4 Edges: 4\n# FromNodeId\tToNodeId\n"
+                "0\t1\n0\t2\n1\t2\n3\t0\n"
+            )
+        },
         nodes={"node": 4},
         edges={"node -> node": "0>1 0>2 1>2 3>0"},
         notes=["comment"],
-    )
-
-
-@source
-def edge_list_source_target(folder: Path) -> Sample:
-    """An edge list with a usual header and weights."""
-    return tabular(
-        folder,
+    ),
+    # An edge list with a usual header and weights.
+    "edge_list_source_target": of_tables(
         table(
             "network.csv", {"source": "source", "target": "target", "weight": "weight"}, "a,b,2\nb,c,0.5\nc,a,1\nd,a,3"
         ),
         nodes={"node": 4},
         edges={"node -> node": "a>b*2 b>c*0.5 c>a d>a*3"},
-    )
-
-
-@source
-def edge_list_without_header(folder: Path) -> Sample:
-    """An edge list of two columns without a header."""
-    return tabular(
-        folder,
+    ),
+    # An edge list of two columns without a header.
+    "edge_list_without_header": of_tables(
         table("network.txt", {"1": "source", "2": "target"}, "1,2\n2,3\n3,1\n4,1\n4,2", "\t", header=False),
         nodes={"node": 4},
         edges={"node -> node": "1>2 2>3 3>1 4>1 4>2"},
-    )
-
-
-@source
-def user_item_without_header(folder: Path) -> Sample:
-    """A relation named by its file, without a header."""
-    return tabular(
-        folder,
+    ),
+    # A relation named by its file, without a header.
+    "user_item_without_header": of_tables(
         table(
             "user_item.txt",
             {"1": "source:user", "2": "target:item"},
@@ -755,119 +630,67 @@ def user_item_without_header(folder: Path) -> Sample:
         ),
         nodes={"user": 3, "item": 3},
         edges={"user -user_item-> item": "1>10 1>11 2>10 3>12 3>10"},
-    )
-
-
-@source
-def string_links(folder: Path) -> Sample:
-    """STRING's protein links: spaces between the cells, a score."""
-    rows = "protein1 protein2 combined_score\n9606.E1 9606.E2 173\n9606.E1 9606.E3 154\n9606.E2 9606.E3 151\n"
-    return Sample(
-        write(folder, {"9606.protein.links.v12.0.txt": rows}),
+    ),
+    # STRING's protein links: spaces between the cells, a score.
+    "string_links": of_files(
+        {
+            "9606.protein.links.v12.0.txt": "protein1 protein2 combined_score\n9606.E1 9606.E2 173\n9606.E1 9606.E3 154\n9606.E2 9606.E3 151\n"
+        },
         nodes={"protein": 3},
         edges={"protein -> protein": "9606.E1>9606.E2 9606.E1>9606.E3 9606.E2>9606.E3"},
         attributes={"protein -> protein": {"combined_score": [173, 154, 151]}},
         notes=["combined_score"],
-    )
-
-
-@source
-def follower_list(folder: Path) -> Sample:
-    """Who follows whom: roles as headers."""
-    return tabular(
-        folder,
+    ),
+    # Who follows whom: roles as headers.
+    "follower_list": of_tables(
         table("follows.csv", {"follower_id": "source", "followee_id": "target"}, "u1,u2\nu2,u3\nu3,u1\nu4,u1"),
         refused="follows.csv",
-    )
-
-
-def _delimited(name: str, delimiter: str, label: str) -> None:
-    def write_table(folder: Path) -> Sample:
-        return tabular(
-            folder,
+    ),
+    # A relation with another character between the cells, or gzipped.
+    **{
+        label: of_tables(
             table(
-                name, {"author_id": "source:author", "paper_id": "target:paper", "weight": "weight"},
-                "a1,p1,1\na1,p2,2\na2,p2,1\na3,p1,0.5", delimiter,
+                name,
+                {"author_id": "source:author", "paper_id": "target:paper", "weight": "weight"},
+                "a1,p1,1\na1,p2,2\na2,p2,1\na3,p1,0.5",
+                delimiter,
             ),
             nodes={"author": 3, "paper": 2},
             edges={"author -author_paper-> paper": "a1>p1 a1>p2*2 a2>p2 a3>p1*0.5"},
-        )  # fmt: skip
-
-    write_table.__name__, write_table.__doc__ = label, f"A relation with {delimiter!r} between the cells."
-    source(write_table)
-
-
-for _name, _delimiter, _label in (
-    ("author_paper.csv", ",", "comma"), ("author_paper.csv", ";", "semicolon"), ("author_paper.tsv", "\t", "tab"),
-    ("author_paper.txt", "|", "pipe"), ("author_paper.csv.gz", ",", "gzipped"),
-):  # fmt: skip
-    _delimited(_name, _delimiter, _label)
-
-
-_CAST = "movie_id,actor_id\n1,ä1\n1,b2\n2,b2\n"
-_CAST_GRAPH: dict[str, Any] = {
-    "nodes": {"movie": 2, "actor": 2},
-    "edges": {"movie -movie_actor-> actor": "1>ä1 1>b2 2>b2"},
-}
-
-
-@source
-def byte_order_mark(folder: Path) -> Sample:
-    """UTF-8 with a byte-order mark, as Excel writes it."""
-    return Sample(write(folder, {"movie_actor.csv": _CAST.encode("utf-8-sig")}), **_CAST_GRAPH)
-
-
-@source
-def utf_16(folder: Path) -> Sample:
-    """UTF-16, as Excel writes "Unicode text"."""
-    return Sample(write(folder, {"movie_actor.csv": _CAST.encode("utf-16")}), refused="is UTF-16 text; convert it")
-
-
-@source
-def latin_1(folder: Path) -> Sample:
-    """Latin-1 text."""
-    return Sample(write(folder, {"movie_actor.csv": _CAST.encode("latin-1")}), refused="is not UTF-8 text")
-
-
-@source
-def windows_lines(folder: Path) -> Sample:
-    """Lines that end with CR and LF."""
-    return Sample(write(folder, {"movie_actor.csv": _CAST.replace("\n", "\r\n")}), **_CAST_GRAPH)
-
-
-@source
-def old_mac_lines(folder: Path) -> Sample:
-    """Lines that end with CR only."""
-    return Sample(write(folder, {"movie_actor.csv": _CAST.replace("\n", "\r")}), **_CAST_GRAPH)
-
-
-@source
-def quoted_newlines(folder: Path) -> Sample:
-    """Cells with newlines, quotes and delimiters inside quotes."""
-    return Sample(
-        write(
-            folder,
-            {"movie_actor.csv": "movie_id,actor_id\n1,7\n1,8\n2,8\n",
-             "movies.csv": 'movie_id,title\n1,"Up,\nup and ""away"""\n2,Heat\n'},
-        ),
+        )
+        for label, name, delimiter in (
+            ("comma", "author_paper.csv", ","),
+            ("semicolon", "author_paper.csv", ";"),
+            ("tab", "author_paper.tsv", "\t"),
+            ("pipe", "author_paper.txt", "|"),
+            ("gzipped", "author_paper.csv.gz", ","),
+        )
+    },
+    # UTF-8 with a byte-order mark, as Excel writes it.
+    "byte_order_mark": of_files({"movie_actor.csv": _CAST.encode("utf-8-sig")}, **_CAST_GRAPH),
+    # UTF-16, as Excel writes "Unicode text".
+    "utf_16": of_files({"movie_actor.csv": _CAST.encode("utf-16")}, refused="is UTF-16 text; convert it"),
+    # Latin-1 text.
+    "latin_1": of_files({"movie_actor.csv": _CAST.encode("latin-1")}, refused="is not UTF-8 text"),
+    # Lines that end with CR and LF.
+    "windows_lines": of_files({"movie_actor.csv": _CAST.replace("\n", "\r\n")}, **_CAST_GRAPH),
+    # Lines that end with CR only.
+    "old_mac_lines": of_files({"movie_actor.csv": _CAST.replace("\n", "\r")}, **_CAST_GRAPH),
+    # Cells with newlines, quotes and delimiters inside quotes.
+    "quoted_newlines": of_files(
+        {
+            "movie_actor.csv": "movie_id,actor_id\n1,7\n1,8\n2,8\n",
+            "movies.csv": 'movie_id,title\n1,"Up,\nup and ""away"""\n2,Heat\n',
+        },
         nodes={"movie": 2, "actor": 2},
         edges={"movie -movie_actor-> actor": "1>7 1>8 2>8"},
         names={"movie": {"1": 'Up,\nup and "away"', "2": "Heat"}},
-    )  # fmt: skip
-
-
-@source
-def pandas_index(folder: Path) -> Sample:
-    """A first column without a header that counts the rows, as pandas writes it."""
-    return Sample(write(folder, {"movie_actor.csv": ",movie_id,actor_id\n0,1,ä1\n1,1,b2\n2,2,b2\n"}), **_CAST_GRAPH)
-
-
-# ---- Property graphs -----------------------------------------------------------------------------
-@source
-def neo4j_admin(folder: Path) -> Sample:
-    """Files of neo4j-admin import: nodes.csv and relationships.csv."""
-    return tabular(
-        folder,
+    ),
+    # A first column without a header that counts the rows, as pandas writes it.
+    "pandas_index": of_files({"movie_actor.csv": ",movie_id,actor_id\n0,1,ä1\n1,1,b2\n2,2,b2\n"}, **_CAST_GRAPH),
+    # ---- Property graphs -------------------------------------------------------------------------
+    # Files of neo4j-admin import: nodes.csv and relationships.csv.
+    "neo4j_admin": of_tables(
         table(
             "nodes.csv",
             {"id:ID": "id", "name": "name", ":LABEL": "type"},
@@ -881,29 +704,32 @@ def neo4j_admin(folder: Path) -> Sample:
         nodes={"Movie": 2, "Person": 2},
         edges={"Person -ACTED_IN-> Movie": "7>1 8>2", "Person -DIRECTED-> Movie": "8>1"},
         names={"Movie": {"1": "Heat"}, "Person": {"8": "Bo Birch"}},
-    )
-
-
-@source
-def neo4j_admin_files(folder: Path) -> Sample:
-    """Files of neo4j-admin import, one per label and one per relationship."""
-    return tabular(
-        folder,
-        table("movies.csv", {"movieId:ID": "id:Movie", "title": "name", "year:int": "", ":LABEL": ""},
-              "tt1,Heat,1995,Movie\ntt2,Up,2009,Movie"),
-        table("actors.csv", {"personId:ID": "id:Actor", "name": "name", ":LABEL": ""}, "n1,Ann Ash,Actor\nn2,Bo Birch,Actor"),
-        table("roles.csv", {":START_ID": "source:Actor", "role": "", ":END_ID": "target:Movie", ":TYPE": "relation"},
-              "n1,Neil,tt1,ACTED_IN\nn2,Vin,tt1,ACTED_IN\nn2,Carl,tt2,ACTED_IN"),
+    ),
+    # Files of neo4j-admin import, one per label and one per relationship.
+    "neo4j_admin_files": of_tables(
+        table(
+            "movies.csv",
+            {"movieId:ID": "id:Movie", "title": "name", "year:int": "", ":LABEL": ""},
+            "tt1,Heat,1995,Movie\ntt2,Up,2009,Movie",
+        ),
+        table(
+            "actors.csv",
+            {"personId:ID": "id:Actor", "name": "name", ":LABEL": ""},
+            "n1,Ann Ash,Actor\nn2,Bo Birch,Actor",
+        ),
+        table(
+            "roles.csv",
+            {":START_ID": "source:Actor", "role": "", ":END_ID": "target:Movie", ":TYPE": "relation"},
+            "n1,Neil,tt1,ACTED_IN\nn2,Vin,tt1,ACTED_IN\nn2,Carl,tt2,ACTED_IN",
+        ),
         nodes={"Movie": 2, "Actor": 2},
         edges={"Actor -ACTED_IN-> Movie": "n1>tt1 n2>tt1 n2>tt2"},
         names={"Movie": {"tt1": "Heat"}, "Actor": {"n2": "Bo Birch"}},
-    )  # fmt: skip
-
-
-@source
-def neo4j_apoc_csv(folder: Path) -> Sample:
-    """APOC's export of a whole database: nodes and relationships in one CSV, each with a property `since`."""
-    text = """"_id","_labels","name","since","title","_start","_end","_type","roles","since"
+    ),
+    # APOC's export of a whole database: nodes and relationships in one CSV, each with a property `since`.
+    "neo4j_apoc_csv": of_files(
+        {
+            "export.csv": """"_id","_labels","name","since","title","_start","_end","_type","roles","since"
 "0",":Person:Actor","Ann","1970","",,,,,
 "1",":Movie","","","Heat",,,,,
 "2",":Movie","","","Up",,,,,
@@ -911,35 +737,26 @@ def neo4j_apoc_csv(folder: Path) -> Sample:
 ,,,,,"0","2","ACTED_IN","","2009"
 ,,,,,"2","1","SEQUEL_OF","",""
 """
-    return Sample(
-        write(folder, {"export.csv": text}),
+        },
         nodes={"Person": 1, "Movie": 2},
         edges={"Person -ACTED_IN-> Movie": "0>1 0>2", "Movie -SEQUEL_OF-> Movie": "2>1"},
         names={"Person": {"0": "Ann"}, "Movie": {"1": "Heat", "2": "Up"}},
         attributes={"Person -ACTED_IN-> Movie": {"roles": "text", "since": [1995, 2009]}},
         notes=["of several labels of a node, the first"],
-    )
-
-
-@source
-def neo4j_apoc_bulk(folder: Path) -> Sample:
-    """APOC's export with bulkImport: true: one CSV with the header of neo4j-admin for each label and type."""
-    people, films = ":ID,born:long,name,:LABEL\n0,1964,Ann,Person\n", ":ID,title,:LABEL\n1,Heat,Movie\n2,Up,Movie\n"
-    roles = ":START_ID,:END_ID,:TYPE,roles:string[]\n0,1,ACTED_IN,Neil;Vin\n0,2,ACTED_IN,\n"
-    files = {"g.nodes.Person.csv": people, "g.nodes.Movie.csv": films, "g.relationships.ACTED_IN.csv": roles}
-    return Sample(
-        write(folder, files),
+    ),
+    # APOC's export with bulkImport: true: one CSV with the header of neo4j-admin for each label and type.
+    "neo4j_apoc_bulk": of_files(
+        {
+            "g.nodes.Person.csv": ":ID,born:long,name,:LABEL\n0,1964,Ann,Person\n",
+            "g.nodes.Movie.csv": ":ID,title,:LABEL\n1,Heat,Movie\n2,Up,Movie\n",
+            "g.relationships.ACTED_IN.csv": ":START_ID,:END_ID,:TYPE,roles:string[]\n0,1,ACTED_IN,Neil;Vin\n0,2,ACTED_IN,\n",
+        },
         nodes={"Person": 1, "Movie": 2},
         edges={"Person -ACTED_IN-> Movie": "0>1 0>2"},
         names={"Person": {"0": "Ann"}, "Movie": {"2": "Up"}},
-    )
-
-
-@source
-def gephi_tables(folder: Path) -> Sample:
-    """Gephi's nodes.csv and edges.csv: `Type` says Undirected, `Label` is the name."""
-    return tabular(
-        folder,
+    ),
+    # Gephi's nodes.csv and edges.csv: `Type` says Undirected, `Label` is the name.
+    "gephi_tables": of_tables(
         table("nodes.csv", {"Id": "id", "Label": "name", "Modularity Class": ""}, "1,Ann,0\n2,Bob,0\n3,Cem,1\n4,Dov,1"),
         table(
             "edges.csv",
@@ -949,116 +766,75 @@ def gephi_tables(folder: Path) -> Sample:
         nodes={"node": 4},
         edges={"node -- node": "1>2 2>3*2 3>4"},
         names={"node": {"3": "Cem"}},
-    )
-
-
-@source
-def dgl_csv(folder: Path) -> Sample:
-    """DGL's CSV datasets: nodes.csv with node_id, edges.csv with src_id and dst_id."""
-    return tabular(
-        folder,
+    ),
+    # DGL's CSV datasets: nodes.csv with node_id, edges.csv with src_id and dst_id.
+    "dgl_csv": of_tables(
         table("nodes.csv", {"node_id": "id", "label": ""}, "0,1\n1,1\n2,0\n3,0"),
         table("edges.csv", {"src_id": "source", "dst_id": "target", "weight": "weight"}, "0,1,0.5\n1,2,1\n3,0,2"),
         nodes={"node": 4},
         edges={"node -> node": "0>1*0.5 1>2 3>0*2"},
         names={"node": None},
-    )
-
-
-@source
-def cytoscape_sif(folder: Path) -> Sample:
-    """Cytoscape's .sif: source, interaction and any number of targets."""
-    return Sample(write(folder, {"network.sif": "A\tpp\tB\nA\tpp\tC\tD\nB\tpd\tC\n"}), refused="network.sif")
-
-
-# ---- Tables that are no graph --------------------------------------------------------------------
-@source
-def adjacency_matrix(folder: Path) -> Sample:
-    """A labelled square matrix as CSV."""
-    return Sample(write(folder, {"adjacency.csv": ",a,b,c\na,0,1,0\nb,1,0,1\nc,0,1,0\n"}), refused="adjacency.csv")
-
-
-@source
-def pivot_table(folder: Path) -> Sample:
-    """Users as rows, items as columns, ratings as cells."""
-    return Sample(
-        write(folder, {"ratings.csv": "user,tea,cup,jar\nann,5,,1\nbob,,2,4\ncem,3,3,\n"}), refused="ratings.csv"
-    )
-
-
-@source
-def measurements(folder: Path) -> Sample:
-    """A table of numbers."""
-    rows = (
-        "sepal_length,sepal_width,petal_length,species\n5.1,3.5,1.4,setosa\n4.9,3.0,1.4,setosa\n6.3,3.3,6.0,virginica\n"
-    )
-    return Sample(write(folder, {"iris.csv": rows}), refused="iris.csv")
-
-
-@source
-def gene_sets(folder: Path) -> Sample:
-    """Gene sets as .gmt: a name, a link and any number of genes."""
-    return Sample(
-        write(folder, {"sets.gmt": "HEAL\thttp://x\tA1\tB2\nGROW\thttp://y\tA1\tC3\tD4\n"}), refused="sets.gmt"
-    )
-
-
-# ---- Benchmarks ----------------------------------------------------------------------------------
-@source
-def hgb(folder: Path) -> Sample:
-    """HGB: node.dat, link.dat, info.dat, label.dat."""
-    info = '{"node.dat": {"node type": {"0": "author", "1": "paper"}}, "link.dat": {"link type": '
-    info += '{"0": {"start": 0, "end": 1, "meaning": "author-writes-paper"}, "1": {"start": 1, "end": 0, "meaning": "by"}}}}'
-    files = {
-        "node.dat": "0\tAnn\t0\t0.5,1\n1\tBob\t0\t1,0\n2\tPaths\t1\n3\tSums\t1\n",
-        "link.dat": "0\t2\t0\t1.0\n1\t2\t0\t1.0\n1\t3\t0\t2.0\n2\t0\t1\t1.0\n2\t1\t1\t1.0\n3\t1\t1\t2.0\n",
-        "label.dat": "0\tAnn\t0\t1\n",
-        "info.dat": info,
-    }
-    return Sample(
-        write(folder, files),
+    ),
+    # Cytoscape's .sif: source, interaction and any number of targets.
+    "cytoscape_sif": of_files({"network.sif": "A\tpp\tB\nA\tpp\tC\tD\nB\tpd\tC\n"}, refused="network.sif"),
+    # ---- Tables that are no graph ----------------------------------------------------------------
+    # A labelled square matrix as CSV.
+    "adjacency_matrix": of_files({"adjacency.csv": ",a,b,c\na,0,1,0\nb,1,0,1\nc,0,1,0\n"}, refused="adjacency.csv"),
+    # Users as rows, items as columns, ratings as cells.
+    "pivot_table": of_files({"ratings.csv": "user,tea,cup,jar\nann,5,,1\nbob,,2,4\ncem,3,3,\n"}, refused="ratings.csv"),
+    # A table of numbers.
+    "measurements": of_files(
+        {
+            "iris.csv": "sepal_length,sepal_width,petal_length,species\n5.1,3.5,1.4,setosa\n4.9,3.0,1.4,setosa\n6.3,3.3,6.0,virginica\n"
+        },
+        refused="iris.csv",
+    ),
+    # Gene sets as .gmt: a name, a link and any number of genes.
+    "gene_sets": of_files({"sets.gmt": "HEAL\thttp://x\tA1\tB2\nGROW\thttp://y\tA1\tC3\tD4\n"}, refused="sets.gmt"),
+    # ---- Benchmarks ------------------------------------------------------------------------------
+    # HGB: node.dat, link.dat, info.dat, label.dat.
+    "hgb": of_files(
+        {
+            "node.dat": "0\tAnn\t0\t0.5,1\n1\tBob\t0\t1,0\n2\tPaths\t1\n3\tSums\t1\n",
+            "link.dat": "0\t2\t0\t1.0\n1\t2\t0\t1.0\n1\t3\t0\t2.0\n2\t0\t1\t1.0\n2\t1\t1\t1.0\n3\t1\t1\t2.0\n",
+            "label.dat": "0\tAnn\t0\t1\n",
+            "info.dat": (
+                '{"node.dat": {"node type": {"0": "author", "1": "paper"}}, "link.dat": {"link type": '
+                '{"0": {"start": 0, "end": 1, "meaning": "author-writes-paper"}, "1": {"start": 1, "end": 0, "meaning": "by"}}}}'
+            ),
+        },
         nodes={"author": 2, "paper": 2},
         edges={"author -> paper": "0>2 1>2 1>3*2"},
         names={"author": {"1": "Bob"}},
         notes=["backwards"],
-    )
-
-
-@source
-def ogb_mag(folder: Path) -> Sample:
-    """ogbn-mag: edges in raw/relations/…/edge.csv.gz, mappings of numbers to ids."""
-    files = {
-        "mapping/author_entidx2name.csv.gz": "ent idx,ent name\n0,1001\n1,1002\n",
-        "mapping/paper_entidx2name.csv.gz": "ent idx,ent name\n0,2001\n1,2002\n",
-        "raw/triplet-type-list.csv.gz": "author,writes,paper\n",
-        "raw/num-node-dict.csv.gz": "author,paper\n2,2\n",
-        "raw/relations/author___writes___paper/edge.csv.gz": "0,0\n0,1\n1,1\n",
-    }
-    return Sample(write(folder, files), refused="has no tables")
-
-
-@source
-def ogb_mapping(folder: Path) -> Sample:
-    """The mapping folder of ogbl-biokg: numbers to names, no edges."""
-    kinds = ("disease", "drug", "protein")
-    files = {f"{kind}_entidx2name.csv.gz": f"ent idx,ent name\n0,{kind[0]}1\n1,{kind[0]}2\n" for kind in kinds}
-    files["relidx2relname.csv.gz"] = "rel idx,rel name\n0,disease-protein\n1,drug-disease\n"
-    return Sample(write(folder, files), refused="relation|edges")
-
-
-@source
-def tu_dataset(folder: Path) -> Sample:
-    """TUDataset: DS_A.txt with pairs of numbers, DS_graph_indicator.txt with one number per line."""
-    files = {"MUTAG_A.txt": "2, 1\n1, 2\n3, 2\n2, 3\n", "MUTAG_graph_indicator.txt": "1\n1\n1\n"}
-    return Sample(write(folder, files), refused="MUTAG")
-
-
-# ---- Everyday tables -----------------------------------------------------------------------------
-@source
-def employees(folder: Path) -> Sample:
-    """A node table with keys to another type and to its own."""
-    return tabular(
-        folder,
+    ),
+    # ogbn-mag: edges in raw/relations/…/edge.csv.gz, mappings of numbers to ids.
+    "ogb_mag": of_files(
+        {
+            "mapping/author_entidx2name.csv.gz": "ent idx,ent name\n0,1001\n1,1002\n",
+            "mapping/paper_entidx2name.csv.gz": "ent idx,ent name\n0,2001\n1,2002\n",
+            "raw/triplet-type-list.csv.gz": "author,writes,paper\n",
+            "raw/num-node-dict.csv.gz": "author,paper\n2,2\n",
+            "raw/relations/author___writes___paper/edge.csv.gz": "0,0\n0,1\n1,1\n",
+        },
+        refused="has no tables",
+    ),
+    # The mapping folder of ogbl-biokg: numbers to names, no edges.
+    "ogb_mapping": of_files(
+        {"relidx2relname.csv.gz": "rel idx,rel name\n0,disease-protein\n1,drug-disease\n"}
+        | {
+            f"{kind}_entidx2name.csv.gz": f"ent idx,ent name\n0,{kind[0]}1\n1,{kind[0]}2\n"
+            for kind in ("disease", "drug", "protein")
+        },
+        refused="relation|edges",
+    ),
+    # TUDataset: DS_A.txt with pairs of numbers, DS_graph_indicator.txt with one number per line.
+    "tu_dataset": of_files(
+        {"MUTAG_A.txt": "2, 1\n1, 2\n3, 2\n2, 3\n", "MUTAG_graph_indicator.txt": "1\n1\n1\n"}, refused="MUTAG"
+    ),
+    # ---- Everyday tables -------------------------------------------------------------------------
+    # A node table with keys to another type and to its own.
+    "employees": of_tables(
         table(
             "employees.csv",
             {
@@ -1073,27 +849,24 @@ def employees(folder: Path) -> Sample:
         nodes={"employee": 4, "department": 2},
         edges={"employee -> employee": "2>1 3>1 4>2", "employee -> department": "1>10 2>10 3>20 4>20"},
         names={"employee": {"4": "Dov"}, "department": {"10": "Search"}},
-    )
-
-
-@source
-def foreign_keys_with_na(folder: Path) -> Sample:
-    """Empty keys that R and SQL write as NA and NULL: they are no node."""
-    files = {
-        "papers.csv": "paper_id,title,venue_id\np1,Paths,v1\np2,Sums,NA\np3,Rows,NA\np4,Keys,v2\n",
-        "venues.csv": "venue_id,name\nv1,VLDB\nv2,KDD\n",
-        "author_paper.csv": "author_id,paper_id\na1,p1\na1,p2\na2,p3\na3,p4\n",
-    }
-    return Sample(write(folder, files), refused="NA")
-
-
-@source
-def foursquare_checkins(folder: Path) -> Sample:
-    """Check-ins with a header: the relation of user and venue has the category of the venue in further columns."""
-    rows = "userId,venueId,venueCategoryId,venueCategory,latitude,longitude,utcTimestamp\n"
-    rows += "470,v1,c1,Bridge,40.7,-74.0,Tue Apr 03\n979,v2,c2,Cafe,40.6,-74.1,Tue Apr 03\n470,v2,c2,Cafe,40.6,-74.1,Wed Apr 04\n"
-    return Sample(
-        write(folder, {"checkins.csv": rows}),
+    ),
+    # Empty keys that R and SQL write as NA and NULL: they are no node.
+    "foreign_keys_with_na": of_files(
+        {
+            "papers.csv": "paper_id,title,venue_id\np1,Paths,v1\np2,Sums,NA\np3,Rows,NA\np4,Keys,v2\n",
+            "venues.csv": "venue_id,name\nv1,VLDB\nv2,KDD\n",
+            "author_paper.csv": "author_id,paper_id\na1,p1\na1,p2\na2,p3\na3,p4\n",
+        },
+        refused="NA",
+    ),
+    # Check-ins with a header: the relation of user and venue has the category of the venue in further columns.
+    "foursquare_checkins": of_files(
+        {
+            "checkins.csv": (
+                "userId,venueId,venueCategoryId,venueCategory,latitude,longitude,utcTimestamp\n"
+                "470,v1,c1,Bridge,40.7,-74.0,Tue Apr 03\n979,v2,c2,Cafe,40.6,-74.1,Tue Apr 03\n470,v2,c2,Cafe,40.6,-74.1,Wed Apr 04\n"
+            )
+        },
         nodes={"user": 2, "venue": 2},
         edges={"user -> venue": "470>v1 979>v2 470>v2"},
         attributes={
@@ -1106,14 +879,9 @@ def foursquare_checkins(folder: Path) -> Sample:
             }
         },
         notes=["venueCategoryId"],
-    )
-
-
-@source
-def goodreads_interactions(folder: Path) -> Sample:
-    """Goodreads' interactions: user, book, flags and a rating."""
-    return tabular(
-        folder,
+    ),
+    # Goodreads' interactions: user, book, flags and a rating.
+    "goodreads_interactions": of_tables(
         table(
             "goodreads_interactions.csv",
             {"user_id": "source:user", "book_id": "target:book", "is_read": "", "rating": "", "is_reviewed": ""},
@@ -1123,58 +891,39 @@ def goodreads_interactions(folder: Path) -> Sample:
         edges={"user -> book": "0>948 0>947 1>946 2>948"},
         attributes={"user -> book": {"is_read": "integer", "rating": [5, 5, 0, 4], "is_reviewed": "integer"}},
         notes=["would make rating the weight"],
-    )
-
-
-@source
-def two_relations_between_types(folder: Path) -> Sample:
-    """Two relations between the same types."""
-    return tabular(
-        folder,
+    ),
+    # Two relations between the same types.
+    "two_relations_between_types": of_tables(
         table("user_likes_item.csv", {"user_id": "source:user", "item_id": "target:item"}, "1,a\n1,b\n2,b\n3,c"),
         table("user_buys_item.csv", {"user_id": "source:user", "item_id": "target:item"}, "1,a\n2,c\n3,a"),
         nodes={"user": 3, "item": 3},
         edges={"user -likes-> item": "1>a 1>b 2>b 3>c", "user -buys-> item": "1>a 2>c 3>a"},
-    )
-
-
-@source
-def other_files_beside(folder: Path) -> Sample:
-    """A folder with a README, a licence, a hidden file and a picture beside its tables."""
-    files: dict[str, str | bytes] = {
-        "README.txt": "These are\ttables.\n",
-        "LICENSE": "MIT\n",
-        ".DS_Store": b"\0\1",
-        "figure.png": b"\x89PNG",
-    }
-    return Sample(write(folder, files | {"movie_actor.CSV": _CAST}), **_CAST_GRAPH)
-
-
-@source
-def spaces_after_commas(folder: Path) -> Sample:
-    """A header with a space after each comma."""
-    return Sample(
-        write(folder, {"user_item.csv": "user_id, item_id, weight\n1, a, 2\n1, b, 1\n2, a, 0.5\n"}),
+    ),
+    # A folder with a README, a licence, a hidden file and a picture beside its tables.
+    "other_files_beside": of_files(
+        {
+            "README.txt": "These are\ttables.\n",
+            "LICENSE": "MIT\n",
+            ".DS_Store": b"\0\1",
+            "figure.png": b"\x89PNG",
+            "movie_actor.CSV": _CAST,
+        },
+        **_CAST_GRAPH,
+    ),
+    # A header with a space after each comma.
+    "spaces_after_commas": of_files(
+        {"user_item.csv": "user_id, item_id, weight\n1, a, 2\n1, b, 1\n2, a, 0.5\n"},
         nodes={"user": 2, "item": 2},
         edges={"user -user_item-> item": "1>a*2 1>b 2>a*0.5"},
-    )
-
-
-@source
-def leading_zeros(folder: Path) -> Sample:
-    """Ids with leading zeros stay texts."""
-    return Sample(
-        write(folder, {"shop_item.csv": "shop_id,item_id\n007,1\n7,1\n007,2\n"}),
+    ),
+    # Ids with leading zeros stay texts.
+    "leading_zeros": of_files(
+        {"shop_item.csv": "shop_id,item_id\n007,1\n7,1\n007,2\n"},
         nodes={"shop": 2, "item": 2},
         edges={"shop -shop_item-> item": "007>1 7>1 007>2"},
-    )
-
-
-@source
-def join_table_with_own_id(folder: Path) -> Sample:
-    """A join table of Django or Rails: with an id of its own, a membership is a node with two keys."""
-    return tabular(
-        folder,
+    ),
+    # A join table of Django or Rails: with an id of its own, a membership is a node with two keys.
+    "join_table_with_own_id": of_tables(
         table("users.csv", {"id": "id:user", "name": "name"}, "1,Ann\n2,Bob\n3,Cem"),
         table("groups.csv", {"id": "id:group", "name": "name"}, "7,Search\n8,Graphs"),
         table(
@@ -1185,29 +934,26 @@ def join_table_with_own_id(folder: Path) -> Sample:
         nodes={"user": 3, "group": 2, "membership": 4},
         edges={"membership -> user": "1>1 2>1 3>2 4>3", "membership -> group": "1>7 2>8 3>7 4>8"},
         names={"user": {"2": "Bob"}, "group": {"8": "Graphs"}},
-    )
-
-
-@source
-def ctd(folder: Path) -> Sample:
-    """CTD: comments above, the header in one of them, ids beside names."""
-    text = "# This is made up.\n# Fields:\n# ChemicalName,ChemicalID,CasRN,DiseaseName,DiseaseID,DirectEvidence\n#\n"
-    text += "Aspirol,C01,50-1,hives,MESH:D1,therapeutic\nBexin,C02,,hives,MESH:D1,\nBexin,C02,,ague,MESH:D2,marker\n"
-    return Sample(write(folder, {"CTD_chemicals_diseases.csv": text}), refused="CTD_chemicals_diseases.csv")
-
-
-@source
-def steam(folder: Path) -> Sample:
-    """Steam's log: user, game, what was done, hours, without a header."""
-    rows = "151603712,Skyrim,purchase,1.0,0\n151603712,Skyrim,play,273.0,0\n59945701,Dota 2,purchase,1.0,0\n59945701,Dota 2,play,2.3,0\n"
-    return Sample(write(folder, {"steam-200k.csv": rows}), refused="steam-200k.csv")
-
-
-@source
-def date_first(folder: Path) -> Sample:
-    """A log whose first column is the date."""
-    return tabular(
-        folder,
+    ),
+    # CTD: comments above, the header in one of them, ids beside names.
+    "ctd": of_files(
+        {
+            "CTD_chemicals_diseases.csv": (
+                "# This is made up.\n# Fields:\n# ChemicalName,ChemicalID,CasRN,DiseaseName,DiseaseID,DirectEvidence\n#\n"
+                "Aspirol,C01,50-1,hives,MESH:D1,therapeutic\nBexin,C02,,hives,MESH:D1,\nBexin,C02,,ague,MESH:D2,marker\n"
+            )
+        },
+        refused="CTD_chemicals_diseases.csv",
+    ),
+    # Steam's log: user, game, what was done, hours, without a header.
+    "steam": of_files(
+        {
+            "steam-200k.csv": "151603712,Skyrim,purchase,1.0,0\n151603712,Skyrim,play,273.0,0\n59945701,Dota 2,purchase,1.0,0\n59945701,Dota 2,play,2.3,0\n"
+        },
+        refused="steam-200k.csv",
+    ),
+    # A log whose first column is the date.
+    "date_first": of_tables(
         table(
             "purchases.csv",
             {"date": "", "customer_id": "source:customer", "product_id": "target:product", "amount": ""},
@@ -1217,23 +963,14 @@ def date_first(folder: Path) -> Sample:
         edges={"customer -> product": "c1>p1 c1>p2 c2>p1 c3>p3"},
         attributes={"customer -> product": {"date": "date", "amount": [2, 1, 1, 4]}},
         notes=["amount"],
-    )
-
-
-@source
-def edge_list_with_times(folder: Path) -> Sample:
-    """A temporal edge list: source, target, seconds, no header."""
-    return Sample(
-        write(folder, {"email-temporal.txt": "582 364 0\n168 472 2797\n168 912 3304\n2 790 4523\n582 472 6113\n"}),
+    ),
+    # A temporal edge list: source, target, seconds, no header.
+    "edge_list_with_times": of_files(
+        {"email-temporal.txt": "582 364 0\n168 472 2797\n168 912 3304\n2 790 4523\n582 472 6113\n"},
         refused="email-temporal.txt",
-    )
-
-
-@source
-def undirected_both_ways(folder: Path) -> Sample:
-    """Triples where a relation has each edge in both directions."""
-    return tabular(
-        folder,
+    ),
+    # Triples where a relation has each edge in both directions.
+    "undirected_both_ways": of_tables(
         table(
             "kg.csv",
             {"subject": "source", "predicate": "relation", "object": "target"},
@@ -1244,67 +981,42 @@ def undirected_both_ways(folder: Path) -> Sample:
             "entity -married_to-> entity": "Ann>Bob Bob>Ann Cem>Dea Dea>Cem",
             "entity -lives_in-> entity": "Ann>Bonn Cem>Bonn",
         },
-    )
-
-
-@source
-def parent_child(folder: Path) -> Sample:
-    """A tree: child and parent."""
-    return tabular(
-        folder,
+    ),
+    # A tree: child and parent.
+    "parent_child": of_tables(
         table(
             "taxonomy.csv",
             {"child": "source", "parent": "target"},
             "cat,mammal\ndog,mammal\nmammal,animal\nowl,bird\nbird,animal",
         ),
         refused="taxonomy.csv",
-    )
-
-
-@source
-def mapping_of_ids(folder: Path) -> Sample:
-    """MovieLens' links.csv: two other ids of the same movie are no nodes."""
-    return Sample(
-        write(folder, {"links.csv": "movieId,imdbId,tmdbId\n1,0114709,862\n2,0113497,8844\n3,0113228,15602\n"}),
-        refused="links.csv",
-    )
-
-
-@source
-def citations(folder: Path) -> Sample:
-    """Two roles of one type as columns."""
-    return tabular(
-        folder,
+    ),
+    # MovieLens' links.csv: two other ids of the same movie are no nodes.
+    "mapping_of_ids": of_files(
+        {"links.csv": "movieId,imdbId,tmdbId\n1,0114709,862\n2,0113497,8844\n3,0113228,15602\n"}, refused="links.csv"
+    ),
+    # Two roles of one type as columns.
+    "citations": of_tables(
         table("citations.csv", {"citing_paper_id": "source", "cited_paper_id": "target"}, "p1,p2\np2,p3\np1,p3\np4,p1"),
         nodes={"paper": 4},
         edges={"paper -> paper": "p1>p2 p2>p3 p1>p3 p4>p1"},
-    )
-
-
-@source
-def null_keys(folder: Path) -> Sample:
-    """A key that SQL wrote as NULL joins nothing."""
-    rows = "paper_id,title,venue_id\np1,Paths,v1\np2,Sums,NULL\np3,Rows,NULL\np4,Keys,v1\np5,Cells,v2\n"
-    return Sample(
-        write(folder, {"papers.csv": rows}),
+    ),
+    # A key that SQL wrote as NULL joins nothing.
+    "null_keys": of_files(
+        {"papers.csv": "paper_id,title,venue_id\np1,Paths,v1\np2,Sums,NULL\np3,Rows,NULL\np4,Keys,v1\np5,Cells,v2\n"},
         nodes={"paper": 5, "venue": 2},
         edges={"paper -> venue": "p1>v1 p4>v1 p5>v2"},
         notes=["NULL"],
-    )
-
-
-@source
-def olist_order_items(folder: Path) -> Sample:
-    """Several keys in one table, of which the second counts the items of an order."""
-    rows = "order_id,order_item_id,product_id,seller_id,price\no1,1,p1,s1,58.9\no1,2,p2,s1,10\no2,1,p1,s2,239\no3,1,p3,s1,9\n"
-    return Sample(write(folder, {"olist_order_items_dataset.csv": rows}), refused="olist_order_items_dataset.csv")
-
-
-@source
-def gtfs(folder: Path) -> Sample:
-    """A timetable: routes, trips that belong to routes and services, and times that join trips and stops."""
-    return tabular(
-        folder,
+    ),
+    # Several keys in one table, of which the second counts the items of an order.
+    "olist_order_items": of_files(
+        {
+            "olist_order_items_dataset.csv": "order_id,order_item_id,product_id,seller_id,price\no1,1,p1,s1,58.9\no1,2,p2,s1,10\no2,1,p1,s2,239\no3,1,p3,s1,9\n"
+        },
+        refused="olist_order_items_dataset.csv",
+    ),
+    # A timetable: routes, trips that belong to routes and services, and times that join trips and stops.
+    "gtfs": of_tables(
         table("stops.txt", {"stop_id": "id:stop", "stop_name": "name", "stop_lat": ""}, "S1,Bonn,50.7\nS2,Koeln,50.9"),
         table("routes.txt", {"route_id": "id:route", "agency_id": "key:agency", "route_type": ""}, "R1,A,2\nR2,A,2"),
         table("agency.txt", {"agency_id": "id:agency", "agency_name": "name"}, "A,Bahn"),
@@ -1332,14 +1044,9 @@ def gtfs(folder: Path) -> Sample:
             "trip -> stop": "T1>S1 T1>S2 T2>S1 T3>S2",
         },
         names={"stop": {"S1": "Bonn"}},
-    )
-
-
-@source
-def instacart(folder: Path) -> Sample:
-    """Orders of users, products with aisles and departments, and what was ordered."""
-    return tabular(
-        folder,
+    ),
+    # Orders of users, products with aisles and departments, and what was ordered.
+    "instacart": of_tables(
         table(
             "orders.csv",
             {"order_id": "id:order", "user_id": "key:user", "eval_set": ""},
@@ -1363,14 +1070,9 @@ def instacart(folder: Path) -> Sample:
             "order -> product": "1>10 1>11 2>10 3>12",
         },
         names={"product": {"10": "Tea"}},
-    )
-
-
-@source
-def disgenet(folder: Path) -> Sample:
-    """Two ids that are not side by side, each with its name and further columns."""
-    return tabular(
-        folder,
+    ),
+    # Two ids that are not side by side, each with its name and further columns.
+    "disgenet": of_tables(
         table(
             "curated_gene_disease_associations.tsv",
             {
@@ -1395,4 +1097,5 @@ def disgenet(folder: Path) -> Sample:
             }
         },
         notes=["score"],
-    )
+    ),
+}
