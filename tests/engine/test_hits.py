@@ -10,7 +10,7 @@ import pytest
 
 import neupath as npth
 from neupath import Hits
-from neupath.engine.hits import Search
+from neupath.engine.hits import Search, hits_of_rows
 from neupath.graph.nodes import NodeMatch, Nodes
 
 NODES = Nodes("movie", pa.array([7, 8, 9]), pa.array(["Heat", None, "Alien"]))
@@ -34,7 +34,7 @@ class CountingNodes:
 
 def looked_up(nodes: Nodes | CountingNodes = NODES, k: int = 2, eligible: int = 2) -> Hits:
     search = Search("MAM", "pathsim", True, nodes, "movie", eligible, k)
-    return Hits.of_rows(7, search, [2, 1], [0.5, 0.25])
+    return hits_of_rows(7, search, [2, 1], [0.5, 0.25])
 
 
 def test_they_equal_given_ones() -> None:

@@ -138,7 +138,7 @@ class Labels(Protocol):
 
 
 class Search(NamedTuple):
-    """What the hits of a search say of it, and what tells the ids, names and number of its targets when asked."""
+    """Metadata of a search, and lazy access to its targets."""
 
     metapath: str | None
     measure: str
@@ -206,14 +206,6 @@ class Hits(Sequence[Hit]):
         if isinstance(self.query, QuerySet):
             raise QueryError("these are the hits of a set of nodes; this takes the hits of one node")
         return self.query
-
-    @classmethod
-    def of_rows(cls, query: Id | QuerySet, search: Search, rows: list[int], scores: list[float]) -> "Hits":
-        """Return the hits of a search by their rows; `_LookedUp` gets their ids and names when they are read."""
-        hits = object.__new__(cls)
-        own = hits.__dict__
-        own["query"], own["scores"], own["_rows"], own["_search"] = query, tuple(scores), rows, search
-        return hits
 
     def __reduce__(self) -> tuple[object, ...]:
         return Hits, tuple(getattr(self, part.name) for part in fields(self))
@@ -324,6 +316,14 @@ class Hits(Sequence[Hit]):
         return f"<table><caption>{escape(one_line(self.title))}</caption>{cells}</table>{more}"
 
 
+def hits_of_rows(query: Id | QuerySet, search: Search, rows: list[int], scores: list[float]) -> Hits:
+    """Return the hits of a search by their rows; `_LookedUp` gets their ids and names when they are read."""
+    hits = object.__new__(Hits)
+    own = hits.__dict__
+    own["query"], own["scores"], own["_rows"], own["_search"] = query, tuple(scores), rows, search
+    return hits
+
+
 _MOST_SHOWN = 20  # hits that a repr lists
 
 
@@ -337,7 +337,7 @@ def _needs(module: str, requirement: str = "") -> Any:
 
 
 class _LookedUp:
-    """A field that `Hits.of_rows` leaves out. Python asks the class only for what an object does not have itself."""
+    """A field that `hits_of_rows` leaves out. Python asks the class only for what an object does not have itself."""
 
     def __init__(self, look_up: Callable[[Search, list[int]], object]) -> None:
         self.look_up = look_up

@@ -14,9 +14,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, Self, TypedDict, Unpack, get_args
 from uuid import uuid4
 
 import numpy as np
@@ -28,7 +29,7 @@ import pyarrow.parquet as pq
 from neupath._runtime.files import check_folder, checksum, locked, sync, write_text, write_whole
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import check_k
-from neupath.engine.scorer import MetaPaths, Scorer
+from neupath.engine.scorer import MetaPaths, Scorer, check_names
 from neupath.engine.topk import HitLists, check_threads, hit_lists
 from neupath.errors import MissingExtraError, QueryError, SourceError, WriteError, first_line, listed
 from neupath.graph.hin import HIN, check_graph, digest
@@ -272,23 +273,29 @@ class LocalEngine(JoinEngine):
             on_block(number)
 
 
+class JoinRequest(TypedDict, total=False):
+    """The options of `join`."""
+
+    queries: Sequence[Id] | None
+    where_query: str | Sequence[str]
+    among: Sequence[Id] | None
+    where: str | Sequence[str]
+    unless: MetaPaths
+    min_score: float
+    block: int
+    format: Format | None
+    threads: int | None
+
+
 def join(
     hin: HIN,
     scorer: Scorer,
     out: str | Path,
     k: int | None = 10,
     *,
-    queries: Sequence[Id] | None = None,
-    where_query: str | Sequence[str] = (),
-    among: Sequence[Id] | None = None,
-    where: str | Sequence[str] = (),
-    unless: MetaPaths = (),
-    min_score: float = 0.0,
-    block: int = BLOCK,
-    format: Format | None = None,
-    threads: int | None = None,
     engine: JoinEngine | None = None,
     progress: Progress = no_progress,
+    **options: Unpack[JoinRequest],
 ) -> Joined:
     """Write the k most similar targets of each query, with the columns query, rank, target and score.
 
@@ -304,6 +311,10 @@ def join(
         A file ending in .parquet or .csv, or a name without an ending for a folder of Parquet files.
     k
         The number of hits per query; None for all of at least `min_score`.
+    engine
+        What ranks the queries: this process by default, or `neupath.cluster.Dask`.
+    progress
+        Called with "joining", the number of queries done, and of all.
     queries
         Ids or unambiguous names; all nodes of the source type by default. A query is never its own hit.
     where_query
@@ -323,10 +334,6 @@ def join(
         from the name of `out`: "parquet" or "csv".
     threads
         The number of threads of this process; one per core by default.
-    engine
-        What ranks the queries: this process by default, or `neupath.cluster.Dask`.
-    progress
-        Called with "joining", the number of queries done, and of all.
 
     >>> from tempfile import TemporaryDirectory
     >>> import pyarrow.parquet as pq
@@ -336,35 +343,43 @@ def join(
     ...     pq.read_table(joined.path).to_pydict()["target"]
     ['Bob', 'Mary']
     """
+    check_names("join", options, ["k", "engine", "progress", *JoinRequest.__annotations__])
     check_graph(hin)
-    options, target = JoinOptions(k, min_score, None, block, format), Path(out)
-    check_out(target, format)
-    chosen = LocalEngine(threads) if engine is None else engine
-    ready = chosen.prepare(hin, scorer)
-    source_nodes, target_nodes = (hin.nodes[node_type] for node_type in (ready.source_type, ready.target_type))
-    if queries is not None:
-        ids = [queries] if isinstance(queries, str) else list(queries)
-        options = replace(options, queries=hin.rows(ready.source_type, ids))
-    if where_query:
-        fits = hin.candidates(ready.source_type, where=where_query)
-        rows = np.arange(len(source_nodes)) if options.queries is None else options.queries
-        options = replace(options, queries=rows if fits is None else rows[fits[rows]])
+    out, format = Path(out), options.get("format")
+    settings = JoinOptions(k, options.get("min_score", 0.0), None, options.get("block", BLOCK), format)
+    check_out(out, format)
+    engine = LocalEngine(options.get("threads")) if engine is None else engine
+    ready = engine.prepare(hin, scorer)
+    settings = replace(settings, queries=_chosen_queries(hin, ready.source_type, options))
+    unless = options.get("unless", ())
     texts = [unless] if isinstance(unless, str | MetaPath) else list(unless)
-    chosen_targets = JoinFilter(
-        hin.candidates(ready.target_type, among=among, where=where), tuple(hin.metapath(str(text)) for text in texts)
+    chosen = JoinFilter(
+        hin.candidates(ready.target_type, among=options.get("among"), where=options.get("where", ())),
+        tuple(hin.metapath(str(text)) for text in texts),
     )
-    if chosen_targets and not chosen.filters_targets:
+    if chosen and not engine.filters_targets:
         raise QueryError(
             "a cluster ranks all targets; leave out ‹among›, ‹where› and ‹unless›, or join in this process"
         )
-    job = JoinJob.of(target, options, JoinSide.of(source_nodes), JoinSide.of(target_nodes))
-    job = replace(job, filter=chosen_targets)
+    sides = (JoinSide.of(hin.nodes[node_type]) for node_type in (ready.source_type, ready.target_type))
+    job = replace(JoinJob.of(out, settings, *sides), filter=chosen)
     description: dict[str, object] = {
         "scorer": ready.name, "params": ready.params(), "learned": ready.fingerprint(), "graph": digest(hin)
     }  # fmt: skip
-    with claim(target):
+    with claim(out):
         open_job(job, description)
-        return finish_job(job, lambda missing, on_block: chosen.run(ready, job, missing, on_block), progress)
+        return finish_job(job, partial(engine.run, ready, job), progress)
+
+
+def _chosen_queries(hin: HIN, node_type: str, options: JoinRequest) -> Rows | None:
+    """Return the rows of the queries; None for all nodes of their type."""
+    rows, queries = None, options.get("queries")
+    if queries is not None:
+        rows = hin.rows(node_type, [queries] if isinstance(queries, str) else list(queries))
+    fits = hin.candidates(node_type, where=options.get("where_query") or ())
+    if fits is None:
+        return rows
+    return np.flatnonzero(fits) if rows is None else rows[fits[rows]]
 
 
 def open_job(job: JoinJob, description: dict[str, object]) -> None:

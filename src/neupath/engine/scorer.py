@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from neupath._runtime.files import checksum, write_text
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.hits import Hit, Hits, QuerySet, Search, check_k
+from neupath.engine.hits import Hit, Hits, QuerySet, Search, check_k, hits_of_rows
 from neupath.engine.products import related_by
 from neupath.engine.topk import (
     HitLists,
@@ -109,6 +109,11 @@ class Scorer(ABC):
     """Whether its scores only order targets, and are no estimates of labels."""
     saved_files: ClassVar[tuple[str, ...]] = ()
     """What `save` writes besides its description."""
+    _shown: ClassVar[tuple[str, ...]] = (
+        "bind", "count_ties", "exact", "fit", "get_params", "metapath_text", "name", "params", "save", "score",
+        "scores", "set_params", "source_type", "target_type", "top_k",
+    )  # fmt: skip
+    """What `dir` lists besides the parameters and what `fit` sets; subclasses add to it."""
     hin_: HIN
     """The graph it is fitted to."""
 
@@ -158,6 +163,11 @@ class Scorer(ABC):
                 )
         self.__init__(**(known | params))  # type: ignore[misc]
         return self
+
+    def __dir__(self) -> list[str]:
+        """List what users call and read, for completion. Methods that joins and live graphs call are left out."""
+        shown = {name for kind in type(self).__mro__ for name in vars(kind).get("_shown", ())}
+        return sorted(shown | {name for name in vars(self) if not name.startswith("_")})
 
     def __repr__(self) -> str:
         params = ", ".join(f"{name}={value!r}" for name, value in self.params().items())
@@ -298,7 +308,7 @@ class Scorer(ABC):
             if hits is not None:
                 return hits
         if together or isinstance(query, Mapping):
-            return self._top_k_of_set(QuerySet.read(query), k, **options)
+            return self._top_k_of_set(query, k, **options)
         if isinstance(query, str) or not isinstance(query, Iterable):
             return self.top_k_rows(self._find_rows([query]), k, **options)[0]
         return self.top_k_rows(self._find_rows(list(query)), k, **options)
@@ -306,6 +316,12 @@ class Scorer(ABC):
     def _top_k_at_once(self, query: NodeRef, k: int) -> Hits | None:  # noqa: ARG002
         """Return the hits of an id or name where all is prepared for it; None where it is not."""
         return None
+
+    def find_set(self, query: Mapping[Any, float] | Iterable[NodeRef] | QuerySet) -> tuple[QuerySet, Rows, Floats]:
+        """Return a set by the ids of its members, and their rows and weights."""
+        given = query if isinstance(query, QuerySet) else QuerySet.read(query)
+        rows = self._find_rows(given.ids)
+        return QuerySet(self._queries.ids_at(rows.tolist()), given.weights).checked(), rows, np.array(given.weights)
 
     def _find_rows(self, queries: Sequence[NodeRef]) -> Rows:
         return self._fitted().rows(self.source_type, queries)
@@ -331,10 +347,9 @@ class Scorer(ABC):
             for q, (row, size) in enumerate(zip(rows.tolist(), ranking.sizes.tolist(), strict=True))
         ]  # fmt: skip
 
-    def _top_k_of_set(self, query: QuerySet, k: int, **options: Unpack[SearchOptions]) -> Hits:
+    def _top_k_of_set(self, nodes: Any, k: int, **options: Unpack[SearchOptions]) -> Hits:
         """Return the hits of a set; the options are those of `top_k`."""
-        members, weights = self._find_rows(query.ids), np.array(query.weights)
-        query = QuerySet(self._queries.ids_at(members.tolist()), query.weights).checked()
+        query, members, weights = self.find_set(nodes)
         request = self._request(members, k, options)
         k, candidates, excluded = request.k, request.candidates, request.excluded
         own = members[:0] if request.keeps_query else members
@@ -362,7 +377,7 @@ class Scorer(ABC):
         if excluded is not None:
             count = len(excluded) if request.candidates is None else int(request.candidates[excluded].sum())
             search = search._replace(eligible=eligible - count, excluded=count, unless=request.unless)
-        return Hits.of_rows(query, search, rows.tolist(), scores.tolist())
+        return hits_of_rows(query, search, rows.tolist(), scores.tolist())
 
     def count_ties(self, hits: Hits, k: int, **options: Unpack[SearchOptions]) -> int:
         """Return how many targets score as the last of the k hits does, itself included, whether they are hits or not.
@@ -385,11 +400,7 @@ class Scorer(ABC):
 
     def _request(self, rows: Rows, k: int, options: SearchOptions) -> "_Request":
         """Check the options of a search from some rows, and find what they leave out."""
-        for name in options:
-            if name not in SearchOptions.__annotations__:
-                known = ["k", "together", *SearchOptions.__annotations__]
-                hint = did_you_mean(name, known)
-                raise TypeError(f"top_k() got an unexpected keyword argument {name!r} (it takes {listed(known)}){hint}")
+        check_names("top_k", options, ["k", "together", *SearchOptions.__annotations__])
         k, zeros, diverse = check_k(k), options.get("zeros", False), options.get("diverse")
         threads, unless = options.get("threads"), options.get("unless", ())
         check_threads(threads)
@@ -525,6 +536,7 @@ class LearnedScorer(Scorer):
     """
 
     exact = False
+    _shown = ("is_cold",)
     lists_zeros: ClassVar[bool] = True
     """Whether a target with the score 0 can be a hit; it cannot where 0 is the score of all that nothing relates."""
 
@@ -587,6 +599,16 @@ def _reaches_any(hin: HIN, source_type: str, target_type: str, query: int) -> bo
                 pending.append((link.target, new))
         most *= 2
     return False
+
+
+def check_names(function: str, options: Iterable[str], known: Sequence[str]) -> None:
+    """Raise a TypeError if a function was given an option that it does not know."""
+    for name in options:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise TypeError(
+                f"{function}() got an unexpected keyword argument {name!r} (it takes {listed(known)}){hint}"
+            )
 
 
 def _metapath_list(unless: MetaPaths | None) -> list[str | MetaPath]:

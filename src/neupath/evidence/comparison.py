@@ -134,11 +134,9 @@ def compare(scorers: Sequence[Scorer], query: NodeRef | Mapping[Any, float], k: 
                 f"compare meta-paths with the same first and last type"
             )
     hin = first.hin_
-    members = QuerySet.read(query if isinstance(query, Mapping) else {query: 1.0})
-    rows = hin.rows(first.source_type, members.ids)
-    members = QuerySet(hin.nodes[first.source_type].ids_at(rows.tolist()), members.weights).checked()
     is_set = isinstance(query, Mapping)
-    scores = [scorer.set_scores(rows, np.array(members.weights)) for scorer in scorers]
+    members, rows, weights = first.find_set(query if isinstance(query, Mapping) else {query: 1.0})
+    scores = [scorer.set_scores(rows, weights) for scorer in scorers]
     rankings = [best_first(own, related(own, first.own_targets(rows))).tolist() for own in scores]
     rank_of_row = [{row: rank for rank, row in enumerate(ranking, 1)} for ranking in rankings]
     nodes = []

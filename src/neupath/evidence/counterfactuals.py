@@ -30,10 +30,11 @@ from neupath.evidence.counterfactual_problem import (
     check_new_node,
 )
 from neupath.evidence.groups import PathNode, node_at, shortened
+from neupath.evidence.relate import over
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import NodeRef, id_of, in_lines
-from neupath.measures import GRAPH_MEASURES, PathMeasure, measure_named, read_measure, walk_measures
+from neupath.measures import GRAPH_MEASURES, PathMeasure, read_measure, walk_measures
 
 BUDGET = 4_000_000_000
 """The work for one question by default, in half-walks that are added up: at most some ten seconds."""
@@ -243,11 +244,9 @@ def check_question(
 
 
 def _made(measure: str | PathMeasure, metapath: str | MetaPath) -> PathMeasure:
-    if isinstance(measure, PathMeasure):
-        params: Any = measure.params() | {"metapath": metapath}
-        return type(measure)(**params)
-    if isinstance(measure, str) and read_measure(measure)[0] not in GRAPH_MEASURES:
-        return measure_named(measure, metapath)
+    is_named = isinstance(measure, str) and read_measure(measure)[0] not in GRAPH_MEASURES
+    if is_named or isinstance(measure, PathMeasure):
+        return over(measure, metapath)
     name = measure if isinstance(measure, str) else getattr(measure, "name", repr(measure))
     raise QueryError(
         f"what-if follows walks along a meta-path, which {name} is not made of; use one of {listed(walk_measures())}",

@@ -309,10 +309,8 @@ def explain_set(
     """
     _check_counts(limit, paths)
     scorer = over(measure, metapath).fit(hin)
-    given = query if isinstance(query, QuerySet) else QuerySet.read(query)
-    rows = hin.rows(scorer.source_type, given.ids)
-    members = QuerySet(hin.nodes[scorer.source_type].ids_at(rows.tolist()), given.weights).checked()
-    split = _Split(scorer, rows, np.array(given.weights), hin.row(scorer.target_type, target), by)
+    members, rows, member_weights = scorer.find_set(query)
+    split = _Split(scorer, rows, member_weights, hin.row(scorer.target_type, target), by)
     groups, num_groups = split.groups_of_all(max(limit, NAMED))
     facts = split.facts()
     return SetExplanation(

@@ -22,7 +22,7 @@ from neupath.engine.walk import walk_rows
 from neupath.errors import GraphError, QueryError, listed
 from neupath.evidence.groups import PathGroup, PathNode, counted, joined, middle_of, node_at, shortened
 from neupath.graph.hin import HIN, Csr, Floats, check_graph, html_table
-from neupath.graph.metapath import Link, MetaPath, Schema, Step
+from neupath.graph.metapath import Link, MetaPath, Step, count_ends
 from neupath.graph.nodes import NodeRef, Rows, id_of, in_lines, one_line
 from neupath.measures import (
     GRAPH_MEASURES,
@@ -444,9 +444,9 @@ class _MetaPathSearch:
         """Count the meta-paths of the schema between the two types on which the measure is defined."""
         schema, (source, _), (end, _) = self.hin.schema, self.query, self.target
         if self.only_round_trips:
-            halves = _count_ends(schema, source, self.max_steps // 2)
+            halves = count_ends(source, self.max_steps // 2, schema.links_from)
             return sum(sum(ways.values()) for ways in halves[1:]) if source == end else 0
-        return sum(ways.get(end, 0) for ways in _count_ends(schema, source, self.max_steps)[1:])
+        return sum(ways.get(end, 0) for ways in count_ends(source, self.max_steps, schema.links_from)[1:])
 
     # -- Scores
     def _score(self, path: _Candidate) -> None:
@@ -599,18 +599,6 @@ def _checked(number: float, path: _Candidate) -> float:
     raise GraphError(
         f"paths along {path.metapath} add up to {amount} than a float can hold; allow fewer steps, or scale the weights"
     )
-
-
-def _count_ends(schema: Schema, node_type: str, length: int) -> list[dict[str, int]]:
-    """Count in how many ways each type is reached after 0, 1, … steps of one relation each from a type."""
-    ends = [{node_type: 1}]
-    for _ in range(length):
-        longer: dict[str, int] = {}
-        for here, number in ends[-1].items():
-            for link in schema.links_from(here):
-                longer[link.target] = longer.get(link.target, 0) + number
-        ends.append(longer)
-    return ends
 
 
 def _settings(scorer: PathMeasure) -> str:

@@ -1,7 +1,7 @@
 """Schema: the node types and relations of a graph. MetaPath: a sequence of steps over it, and its notation."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, pairwise
@@ -512,7 +512,6 @@ class _PathReader:
         joined = self.schema.links(source, target)
         if not joined:
             raise MetaPathError(f"{self.where}: no relation joins {source} and {target}; {self._onward(source)}")
-        ways = " or ".join(f"'{source} {arrow((link,))} {target}'" for link in joined)
         chosen = tuple(
             link
             for link in joined
@@ -522,16 +521,22 @@ class _PathReader:
         if not set(edge.names) <= {link.relation.name for link in chosen} or not chosen:
             requested = "|".join(edge.names) or "a relation"
             raise MetaPathError(
-                f"{self.where}: {requested} does not lead that way from {source} to {target}; possible is {ways}"
+                f"{self.where}: {requested} does not lead that way from {source} to {target}; possible is "
+                f"{_spelled(joined)}"
             )
         if edge.reverse is None and source == target and any(link.relation.directed for link in chosen):
             raise MetaPathError(
-                f"{self.where}: {source} to {target} can be walked in two directions; say which: {ways}"
+                f"{self.where}: {source} to {target} can be walked in two directions; say which: {_spelled(joined)}"
             )
         if not any(edge.filters):
             return chosen
         filters = dict(zip(edge.names, edge.filters, strict=True))
         return tuple(replace(link, edge_filter=filters.get(link.relation.name)) for link in chosen)
+
+
+def _spelled(links: Links) -> str:
+    """Write each of some links as a meta-path of its own, for errors."""
+    return " or ".join(f"'{link.source} {arrow((link,))} {link.target}'" for link in links)
 
 
 # ---- MetaPath ------------------------------------------------------------------------------------
@@ -778,6 +783,25 @@ class MetaPath:
             + f" (one alone: '{step.source} {arrow(step.links[:1])} {step.target}')"
             for step in reversed(several.values())
         ]
+
+
+def count_ends(
+    node_type: str, length: int, onward: Callable[[str], Iterable[Link | Step]]
+) -> list[dict[str, int]]:  # fmt: skip
+    """Count in how many ways each type is reached after 0, 1, … steps from a type; `onward` lists those from a type.
+
+    >>> schema = Schema(("author", "paper"), (Relation("author", "writes", "paper"),))
+    >>> count_ends("author", 2, schema.links_from)
+    [{'author': 1}, {'paper': 1}, {'author': 1}]
+    """
+    ends = [{node_type: 1}]
+    for _ in range(length):
+        longer: dict[str, int] = {}
+        for here, number in ends[-1].items():
+            for step in onward(here):
+                longer[step.target] = longer.get(step.target, 0) + number
+        ends.append(longer)
+    return ends
 
 
 def enumerate_metapaths(schema: Schema, source: str, max_length: int, *, symmetric: bool = True) -> Iterator[MetaPath]:

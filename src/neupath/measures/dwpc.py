@@ -10,7 +10,7 @@ from neupath.engine import gpu
 from neupath.engine.cache import cached
 from neupath.engine.products import Chain, Halves, Product
 from neupath.engine.scorer import Scorer
-from neupath.engine.topk import HitLists, Ranking, without_zeros
+from neupath.engine.topk import Ranking, without_zeros
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath
@@ -112,11 +112,6 @@ class DWPCNoRepeats(DWPC):
     def set_scores(self, members: Rows, weights: Floats) -> Floats:
         return np.asarray(weights @ self.score_rows(members))
 
-    def rank_set(
-        self, members: Rows, weights: Floats, left_out: Rows, k: int, candidates: Mask | None
-    ) -> tuple[Rows, Floats]:
-        return Scorer.rank_set(self, members, weights, left_out, k, candidates)
-
     def _check_walks(self, queries: Rows) -> None:
         """Raise if a query has more walks than can be followed one by one; those with repeated nodes are a part."""
         key = ("walk counts", self.metapath_)
@@ -133,14 +128,9 @@ class DWPCNoRepeats(DWPC):
             gpu.log_refusal(f"{self.name} lists paths, which a GPU does not")
         return without_zeros(Scorer.rank_rows(self, queries, skipped, k, candidates, threads))
 
-    def rank_row(self, row: int, skipped: int, k: int) -> tuple[list[int], list[float]]:
-        return Scorer.rank_row(self, row, skipped, k)
-
-    def score_targets(self, row: int, targets: Rows) -> Floats:
-        return Scorer.score_targets(self, row, targets)
-
-    def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:
-        return Scorer.range_rows(self, queries, skipped, min_score, threads)
+    # Paths that are listed make no product, which the base class ranks by.
+    rank_row, rank_set = Scorer.rank_row, Scorer.rank_set
+    score_targets, range_rows = Scorer.score_targets, Scorer.range_rows
 
 
 def _count_walks(matrices: Sequence[Csr]) -> Floats:

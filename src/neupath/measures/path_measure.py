@@ -13,7 +13,7 @@ from scipy.sparse import csr_array, diags_array
 from neupath.engine import gpu
 from neupath.engine.cache import cached
 from neupath.engine.formula import Formula, Normalisation, formula_of
-from neupath.engine.hits import Hits, Search
+from neupath.engine.hits import Hits, Search, hits_of_rows
 from neupath.engine.products import Chain, Halves, Product, adjacency, identity, link_matrix, symmetric_product
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import (
@@ -267,7 +267,7 @@ class PathMeasure(Scorer):
         if row is None:
             return None
         rows, scores = self.rank_row(row, row if prepared.skips_query else -1, k)
-        return Hits.of_rows(prepared.queries.id(row), prepared.search, rows, scores)
+        return hits_of_rows(prepared.queries.id(row), prepared.search, rows, scores)
 
     def range_rows(self, queries: Rows, skipped: Rows, min_score: float, threads: int | None = None) -> HitLists:
         if self.device == "cuda":

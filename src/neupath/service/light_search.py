@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from neupath.engine.hits import Hits, Search
+from neupath.engine.hits import Hits, Search, hits_of_rows
 from neupath.engine.products import Factors
 from neupath.errors import NeuPathError
 from neupath.live import LiveScorer
@@ -55,7 +55,7 @@ class LightSearcher:
         rows, scores = self.scorer.rank_row(row, row if skips_query else -1, k)
         (query,) = self.queries.ids_at([row])
         search = Search(*self._described, eligible=len(self.targets.nodes) - skips_query, k=k)
-        return Hits.of_rows(query, search, rows, scores)
+        return hits_of_rows(query, search, rows, scores)
 
     def is_light(self, row: int) -> bool:
         if isinstance(self.scorer, LiveScorer):

@@ -4,6 +4,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from types import MappingProxyType
 
@@ -13,7 +14,7 @@ from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import QueryError
 from neupath.graph.conditions import Filter, parse_condition
 from neupath.graph.hin import HIN, Floats
-from neupath.graph.metapath import MetaPath, Schema, Step
+from neupath.graph.metapath import MetaPath, Schema, Step, count_ends
 from neupath.learn.inference.features import (
     MOST_ENTRIES,
     MOST_NODES,
@@ -118,30 +119,12 @@ def steps_from(
     ]
 
 
-def count_ends(
-    schema: Schema, node_type: str, length: int, conditions: Conditions = MappingProxyType({})
-) -> list[dict[str, int]]:  # fmt: skip
-    """Count in how many ways each type is reached after 0, 1, … steps from a type.
-
-    >>> from neupath import load
-    >>> count_ends(load("toy").schema, "author", 2)
-    [{'author': 1}, {'paper': 1}, {'author': 1, 'venue': 1}]
-    """
-    ends = [{node_type: 1}]
-    for _ in range(length):
-        longer: dict[str, int] = {}
-        for here, number in ends[-1].items():
-            for step in steps_from(schema, here, conditions):
-                longer[step.target] = longer.get(step.target, 0) + number
-        ends.append(longer)
-    return ends
-
-
 def count_halves(
     schema: Schema, node_type: str, half_length: int, conditions: Conditions = MappingProxyType({})
 ) -> int:  # fmt: skip
     """Count the half-paths of up to `half_length` steps, without listing them."""
-    return sum(sum(ways.values()) for ways in count_ends(schema, node_type, half_length, conditions)[1:])
+    ends = count_ends(node_type, half_length, lambda here: steps_from(schema, here, conditions))
+    return sum(sum(ways.values()) for ways in ends[1:])
 
 
 # ---- Symmetric meta-paths ------------------------------------------------------------------------
@@ -284,7 +267,9 @@ def search_one_way(hin: HIN, pairs: Pairs, max_length: int, budget: int) -> tupl
     """Try meta-paths from queries to targets that are not walked out and back, the shortest first, within a budget."""
     schema, start, end = hin.schema, pairs.node_type, pairs.target_type
     round_trips = 0 if pairs.is_across_types else count_halves(schema, start, max_length // 2)
-    total = sum(ways.get(end, 0) for ways in count_ends(schema, start, max_length)[1:]) - round_trips
+    total = (
+        sum(ways.get(end, 0) for ways in count_ends(start, max_length, partial(steps_from, schema))[1:]) - round_trips
+    )
     walks = PairWalks(hin, pairs)
     candidates: list[Candidate] = []
     too_large, stopped = 0, None
@@ -313,6 +298,6 @@ def _sequences(schema: Schema, here: str, end: str, length: int) -> Iterator[tup
         yield ()
         return
     for step in steps_from(schema, here):
-        if end in count_ends(schema, step.target, length - 1)[-1]:
+        if end in count_ends(step.target, length - 1, partial(steps_from, schema))[-1]:
             for rest in _sequences(schema, step.target, end, length - 1):
                 yield (step, *rest)
