@@ -22,7 +22,6 @@ import numpy as np
 
 from neupath import HIN
 from neupath.errors import NeuPathError
-from neupath.graph.edge_attributes import edge_kinds
 from neupath.io.values import attribute_name
 from tests.io.corpus import TEXTS
 from tests.io.corpus.frame import Column, Sample, Table, edges_of, names_of, read, with_tables
@@ -599,7 +598,7 @@ def _wrong_attributes(hin: HIN, tables: Sequence[Table]) -> str | None:
                 known.update((one, other, _as_read(row[number])) for one in cells for other in cells)
     for relation, edges in hin.edge_tables.items():
         ids = [list(map(str, hin.nodes[end].ids.to_pylist())) for end in (relation.source, relation.target)]
-        for name, kind in edge_kinds(hin.edge_tables, relation).items():
+        for name, kind in hin.edge_kinds(relation).items():
             values = edges.attributes[name].to_pylist() if kind in ("integer", "number", "text") else []
             for source, target, value in zip(edges.sources.tolist(), edges.targets.tolist(), values, strict=False):
                 ends = (ids[0][source], ids[1][target])

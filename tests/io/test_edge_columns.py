@@ -14,7 +14,6 @@ import pytest
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.cli import main
-from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.hin import Edges, digest
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
@@ -34,7 +33,7 @@ def attributes(hin: HIN) -> dict[str, Any]:
 
 def kinds(hin: HIN) -> dict[str, str]:
     (relation,) = hin.edge_tables
-    return edge_kinds(hin.edge_tables, relation)
+    return hin.edge_kinds(relation)
 
 
 def everything() -> HIN:
@@ -172,9 +171,7 @@ def test_folders_read_back_as_the_same_graph(tmp_path: Path) -> None:
     hin = everything()
     again = npth.load(write_folder(hin, tmp_path / "saved"))
     assert digest(again) == digest(hin)
-    assert [edge_kinds(again.edge_tables, r) for r in again.matrices] == [
-        edge_kinds(hin.edge_tables, r) for r in hin.matrices
-    ]
+    assert [again.edge_kinds(r) for r in again.matrices] == [hin.edge_kinds(r) for r in hin.matrices]
 
 
 @pytest.mark.slow

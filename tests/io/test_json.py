@@ -12,7 +12,6 @@ import pytest
 
 import neupath as npth
 from neupath.errors import NeuPathError, SourceError
-from neupath.graph.edge_attributes import edge_kinds
 from neupath.io import import_store
 from neupath.store import open_store
 from tests.tables import shape, write
@@ -59,7 +58,7 @@ def test_objects_with_ids_are_nodes_and_those_without_are_passed_through(tmp_pat
     assert hin.nodes["work"].attributes.to_pydict() == {"year": [2011, 2012], "open.is_oa": [True, None]}
     assert any("work.counts.year" in note for note in hin.notes)
     ((_, table),) = hin.edge_tables.items()
-    assert list(edge_kinds(hin.edge_tables, table.relation)) == ["position"]
+    assert list(hin.edge_kinds(table.relation)) == ["position"]
     assert npth.PathSim("work-author-work").fit(hin).top_k("Work 2").names == ("Work 1",)
 
 
@@ -264,7 +263,7 @@ def test_weights_and_categories_of_kgx(tmp_path: Path) -> None:
     hin = load(tmp_path, kg__json={"nodes": nodes, "edges": [edge]})
     assert shape(hin) == {"Gene -causes-> Disease": 1}
     (relation,) = hin.matrices
-    assert edge_kinds(hin.edge_tables, relation) == {"source": "text"}
+    assert hin.edge_kinds(relation) == {"source": "text"}
     assert hin.edge_tables[relation].weights.tolist() == [2.5]
 
 

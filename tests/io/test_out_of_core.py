@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.errors import QueryError, WriteError
-from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.hin import digest
 from neupath.io import import_store, out_of_core, write_folder
 from neupath.io.formats import parquet, text
@@ -62,7 +61,7 @@ def described(hin: HIN) -> dict[str, list[Any]]:
         str(relation): [
             *(part.tolist() for part in (table.sources, table.targets, table.weights)),
             table.attributes.to_pydict(),
-            edge_kinds(hin.edge_tables, relation),
+            hin.edge_kinds(relation),
         ]
         for relation, table in hin.edge_tables.items()
     }

@@ -15,7 +15,6 @@ import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.cli import main
 from neupath.errors import SourceWarning
-from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.metapath import Relation
 from neupath.io import import_store
 from tests.tables import shape, write
@@ -51,7 +50,7 @@ def test_typed_triples(tmp_path: Path, as_folder: bool) -> None:
     assert "x_id and y_id were read as the ids, not x_index, y_index" in notes
     assert "each edge of drug -drug_protein-> gene/protein is there in both directions" in notes
     assert "x_source, y_source were left out: what describes an end" in notes
-    assert all(edge_kinds(hin.edge_tables, relation) == {"display_relation": "text"} for relation in hin.matrices)
+    assert all(hin.edge_kinds(relation) == {"display_relation": "text"} for relation in hin.matrices)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.errors import QueryError
-from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.nodes import Nodes
 from neupath.graph.summary import summarise
 from neupath.io import import_store
@@ -288,7 +287,7 @@ def test_declarations_and_kinds_survive_an_export(tmp_path: Path) -> None:
     again = npth.load(write_folder(hin, tmp_path / "again"))
     assert again.nodes["item"].attributes.equals(hin.nodes["item"].attributes)
     (relation,) = hin.schema.relations
-    assert edge_kinds(again.edge_tables, relation) == edge_kinds(hin.edge_tables, relation) == {"mark": "date"}
+    assert again.edge_kinds(relation) == hin.edge_kinds(relation) == {"mark": "date"}
     text = npth.load(write_items(tmp_path / "text", ["2019-12-31", "2026-02-01"], "text"))
     assert met(npth.load(write_folder(text, tmp_path / "kept")), "value = 2019-12-31") == [1]
     for graph in (text, npth.load(tmp_path / "kept")):

@@ -29,7 +29,7 @@ from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.cache import FileForm, cached
 from neupath.errors import QueryError
-from neupath.graph.hin import HIN, Csr, edges_of, freeze, in_both_directions
+from neupath.graph.hin import HIN, Csr, Edges, freeze
 from neupath.graph.metapath import Relation
 
 _SWAPS_PER_EDGE, _TRADES_PER_SOURCE = 10, 5
@@ -79,7 +79,8 @@ class _Chain:
 
         self._kernels, self.relation = kernels, relation
         matrix = hin.matrices[relation]
-        self.sources, self.targets = (ends.astype(np.int32) for ends in edges_of(matrix, relation.directed)[:2])
+        pairs = hin.pairs(relation)
+        self.sources, self.targets = pairs.sources.astype(np.int32), pairs.targets.astype(np.int32)
         self._width = matrix.shape[1]
         same_type = relation.source == relation.target
         self._with_loops = not same_type or bool(np.any(self.sources == self.targets))
@@ -153,13 +154,6 @@ def _permute(hin: HIN, relation: Relation, count: int, seed: int) -> Iterator[_P
         yield _PermutedEdges(chain.targets[None].copy(), None if relation.directed else chain.sources[None].copy())
 
 
-def _num_edges(hin: HIN, relation: Relation) -> int:
-    """Count edges; a stored undirected relation has each in both directions, but for loops."""
-    matrix = hin.matrices[relation]
-    loops = 0 if relation.directed else int(np.count_nonzero(matrix.diagonal()))
-    return int(matrix.nnz if relation.directed else (matrix.nnz + loops) // 2)
-
-
 def _pack(edges: _PermutedEdges) -> Arrays:
     return Arrays({"targets": edges.targets} | ({} if edges.sources is None else {"sources": edges.sources}))
 
@@ -168,7 +162,7 @@ def _unpack(entry: Arrays, hin: HIN, relation: Relation, count: int) -> _Permute
     ends = [entry.arrays["targets"], *([] if relation.directed else [entry.arrays["sources"]])]
     sizes = hin.num_nodes(relation.target), hin.num_nodes(relation.source)
     for array, size in zip(ends, sizes, strict=False):
-        if array.shape != (count, _num_edges(hin, relation)) or array.dtype != np.int32:
+        if array.shape != (count, hin.num_edges(relation)) or array.dtype != np.int32:
             raise ValueError(f"edges have shape {array.shape} and type {array.dtype}")
         if array.size and (array.min() < 0 or array.max() >= size):
             raise ValueError("edges end at nodes that there are not")
@@ -205,7 +199,7 @@ class Permutations:
     def __init__(self, hin: HIN, relations: Sequence[Relation], count: int, seed: int = 0) -> None:
         self.hin, self.relations = hin, tuple(relations)
         self.count, self.seed = check_whole("permutations", count, 1), check_whole("seed", seed, 0)
-        sizes = [(1 if relation.directed else 2) * _num_edges(hin, relation) for relation in self.relations]
+        sizes = [(1 if relation.directed else 2) * hin.num_edges(relation) for relation in self.relations]
         self._is_kept = 4 * self.count * sum(sizes) <= _MOST_BYTES
 
     @property
@@ -282,5 +276,6 @@ def _matrix(hin: HIN, relation: Relation, targets: Ends, sources: Ends | None) -
     matrix = hin.matrices[relation]
     if sources is None:
         return freeze(csr_array((matrix.data.copy(), targets.copy(), matrix.indptr.copy()), shape=matrix.shape))
-    rows, columns, weights = in_both_directions(sources, targets, edges_of(matrix, directed=False)[2], directed=False)
-    return freeze(csr_array((weights, (rows, columns)), shape=matrix.shape))
+    return Edges(relation, sources.astype(np.int64), targets.astype(np.int64), hin.pairs(relation).weights).matrix(
+        matrix.shape
+    )

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.hits import Hits
@@ -14,7 +13,7 @@ from neupath.errors import QueryError, listed
 from neupath.evidence.counterfactuals import ranks_without_each
 from neupath.evidence.permutation import check_whole
 from neupath.evidence.significance import permutable, relations_of
-from neupath.graph.hin import HIN, Csr, Floats, edges_of, freeze, in_both_directions
+from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Rows
 from neupath.measures import PathMeasure
@@ -153,11 +152,5 @@ def _intervals(low: Floats, high: Floats) -> tuple[tuple[int | None, int | None]
 
 def thinned(hin: HIN, relations: Sequence[Relation], share: float, rng: np.random.Generator) -> HIN:
     """Return a graph without a random share of the edges of some relations."""
-    return hin.with_matrices({r: _thinned_matrix(hin.matrices[r], r.directed, share, rng) for r in relations})
-
-
-def _thinned_matrix(matrix: Csr, directed: bool, share: float, rng: np.random.Generator) -> Csr:
-    sources, targets, weights = edges_of(matrix, directed)
-    kept = rng.random(len(sources)) >= share
-    rows, columns, weights = in_both_directions(sources[kept], targets[kept], weights[kept], directed)
-    return freeze(csr_array((weights, (rows, columns)), shape=matrix.shape))
+    pairs = (hin.pairs(relation) for relation in relations)
+    return hin.with_pairs(each.take(rng.random(len(each)) >= share) for each in pairs)

@@ -1,11 +1,10 @@
 """The values that attributes of edges have: integers, numbers, truth values, texts, dates and times."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -38,18 +37,6 @@ def kind_of(attribute: pa.DataType) -> str:
     """
     kept = kept_type(attribute)
     return str(attribute) if kept is None else _WORDS[kept]
-
-
-def edge_kinds(tables: Mapping[Any, Any], relation: object) -> dict[str, str]:
-    """Return what the attributes of a relation's edges are called and of which kind they are.
-
-    `tables` are those of a graph; where they are made only when asked for, as in a store, none is made.
-    """
-    if relation not in tables:
-        return {}
-    schema_of: Callable[[object], pa.Schema] | None = getattr(tables, "schema_of", None)
-    schema = tables[relation].attributes.schema if schema_of is None else schema_of(relation)
-    return {column.name: kind_of(column.type) for column in schema}
 
 
 def kept_type(declared: pa.DataType) -> pa.DataType | None:

@@ -225,7 +225,7 @@ def _places(hin: "HIN", path: MetaPath, time: str) -> tuple[str, set[int], set[s
     nodes = {t: hin.nodes[t].attributes.column_names for t in path.node_types if owner in ("", t)}
     edges: dict[str, list[str]] = {}
     for link in (link for step in path.steps for link in step.links if owner in ("", link.relation.name)):
-        columns = hin.edge_records(link.relation).attributes.column_names
+        columns = hin.edge_kinds(link.relation)
         edges[link.relation.name] = list(dict.fromkeys([*edges.get(link.relation.name, ()), *columns]))
     positions = {place for place, t in enumerate(path.node_types) if attribute in nodes.get(t, ())}
     names = {name for name, columns in edges.items() if attribute in columns}

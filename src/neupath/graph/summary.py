@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath.graph.edge_attributes import edge_kinds, kind_of
+from neupath.graph.edge_attributes import kind_of
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, enumerate_metapaths
 
@@ -103,7 +103,7 @@ def _describe_relation(hin: HIN, relation: Relation, forward: Degrees, backward:
         int(forward.max(initial=0)),
         _mean(backward),
         int(backward.max(initial=0)),
-        edge_kinds(hin.edge_tables, relation),
+        hin.edge_kinds(relation),
     )
 
 

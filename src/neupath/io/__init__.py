@@ -13,7 +13,7 @@ May import: store, graph, _runtime, errors.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from neupath.graph.hin import to_dgl_dict, to_networkx, to_pyg
+from neupath.graph.exports import to_dgl_dict, to_networkx, to_pyg
 from neupath.io.datasets import PUBLIC, fetch, public_dataset
 from neupath.io.load import BUILT_IN, load
 

@@ -11,8 +11,8 @@ import pyarrow.parquet
 
 from neupath._runtime.files import whole_folder
 from neupath.errors import WriteError
-from neupath.graph.edge_attributes import edge_kinds, kept_type
-from neupath.graph.hin import HIN, single_edges
+from neupath.graph.edge_attributes import kept_type
+from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation
 from neupath.io.graph_toml import GRAPH_TOML, Config, EdgesConfig, NodesConfig, toml_sections
 
@@ -57,7 +57,7 @@ def write_tables(hin: HIN, folder: Path) -> None:
         file = f"edges-{number:02d}-{_safe(relation.name)}.parquet"
         table = _edge_table(hin, relation)
         pa.parquet.write_table(table, folder / file)
-        kinds = edge_kinds(hin.edge_tables, relation)
+        kinds = hin.edge_kinds(relation)
         weight = table.column_names[2] if kinds else None
         entry = EdgesConfig(relation.name, file, relation.source, relation.target, table.column_names[:2], weight)
         entry = replace(entry, undirected=not relation.directed, attributes=list(kinds) or None, attribute_types=kinds)
@@ -68,7 +68,7 @@ def write_tables(hin: HIN, folder: Path) -> None:
 
 def _edge_table(hin: HIN, relation: Relation) -> pa.Table:
     """Return the ends of the edges of a relation, their weights if one is not 1 or there are attributes, and these."""
-    edges = single_edges(hin, relation)
+    edges = hin.edges(relation)
     attributes = {name: edges.attributes[name] for name in edges.attributes.column_names}
     for name, values in attributes.items():
         if kept_type(values.type) is None:

@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from neupath.engine.scorer import RowChange
-from neupath.graph.hin import Edges
+from neupath.graph.edges import Edges, EdgeTables
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
 from neupath.store.database import FIRST_ATTRIBUTE, edge_row_table
-from neupath.store.snapshots import Lazy
 from neupath.store.versions import Pair, RowsChange, SingleEdges
 
 EdgeLog = Sequence[tuple[Relation, RowsChange]]
@@ -26,21 +25,17 @@ class LiveChange(RowChange):
     edge_rows: Mapping[Relation, RowsChange] = field(default_factory=dict)
 
 
-class LiveEdgeTables(Lazy[Relation, Edges]):
+class LiveEdgeTables(EdgeTables):
     """The single edges of a base with the first `length` changes of a log that only grows, made on first use."""
 
     def __init__(self, base: Mapping[Relation, Edges], log: EdgeLog, length: int) -> None:
-        super().__init__(base, partial(_edges_after, base, log, length))
+        schemas = {relation: EdgeTables.schema_of(base, relation) for relation in base}  # changes bring no others
+        super().__init__(schemas, partial(_edges_after, base, log, length))
         self.base, self._log, self._length = base, log, length
 
     def fresh(self) -> "LiveEdgeTables":
         """Return a copy without the tables that are made."""
         return LiveEdgeTables(self.base, self._log, self._length)
-
-    def schema_of(self, relation: Relation) -> pa.Schema:
-        """Return the attributes of a relation's edges; changes bring no others."""
-        schema_of = getattr(self.base, "schema_of", None)
-        return self.base[relation].attributes.schema if schema_of is None else schema_of(relation)
 
 
 def _edges_after(base: Mapping[Relation, Edges], log: EdgeLog, length: int, relation: Relation) -> Edges:

@@ -10,6 +10,7 @@ from threading import Lock
 
 import numpy as np
 
+from neupath._runtime.lazy_mapping import LazyMapping
 from neupath.engine.products import Chain, link_matrix
 from neupath.engine.scorer import RowEdge
 from neupath.errors import NeuPathError
@@ -20,7 +21,7 @@ from neupath.live import live_kernels as kernels
 from neupath.live.live_edges import NewestEdges
 from neupath.live.live_kernels import NEVER, EdgeArrays, MvccArrays, NormArrays, ProductArrays, grown
 from neupath.measures.path_measure import Leg, PathMeasure, reversed_legs
-from neupath.store.snapshots import Lazy, Triplets, enlarged, overlaid
+from neupath.store.snapshots import Triplets, enlarged, overlaid
 
 # ---- Edges of the newest version -----------------------------------------------------------------
 _INITIAL_ROOM = 64  # entries or added edges
@@ -95,7 +96,7 @@ class DegreeCounts:
         return bool((self._base.indices[start:end] == pair[1]).any())
 
 
-class LiveMatrices(Lazy[Relation, Csr]):
+class LiveMatrices(LazyMapping[Relation, Csr]):
     """The matrices of a base with the first `length` edges of a log that only grows, each computed on first use."""
 
     def __init__(

@@ -13,7 +13,6 @@ from neupath.engine import topk
 from neupath.engine.cache import LRU, bytes_of
 from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import NeuPathError, QueryError, did_you_mean, listed
-from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, arrow
 from neupath.graph.name_search import Match, search_types
@@ -213,7 +212,7 @@ def _describe_type(nodes: Nodes) -> dict[str, object]:
 
 
 def _describe_relation(hin: HIN, relation: Relation) -> dict[str, object]:
-    attributes = edge_kinds(hin.edge_tables, relation)
+    attributes = hin.edge_kinds(relation)
     return asdict(relation) | {"edges": hin.num_edges(relation), "attributes": attributes}
 
 

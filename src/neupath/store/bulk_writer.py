@@ -17,7 +17,7 @@ from neupath._runtime.progress import Progress, no_progress, track
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
 from neupath.graph.edge_attributes import TEXT
-from neupath.graph.hin import HIN, edges_of
+from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation
 from neupath.store import database, snapshots
 from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, edge_row_table, node_table, run
@@ -99,7 +99,7 @@ def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progres
         node_sum += node_checksum(connection, number, "true", [])
     for number in track(range(len(hin.schema.relations)), "edges", progress):
         relation = hin.schema.relations[number]
-        edges = edges_of(hin.matrices[relation], relation.directed)
+        edges = hin.pairs(relation).triplets
         database.create_table(connection, f"edges_{number}", database.edge_table(*edges))
         num_edges += len(edges[0])
         edge_sum = add_checksums(edge_sum, edge_checksum(number, *edges))

@@ -8,14 +8,13 @@ at once by `read_snapshot`, or each before its first use by `map_snapshot`.
 import json
 import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from hashlib import md5, sha256
 from io import BytesIO
 from pathlib import Path
-from threading import RLock
 from typing import Any, BinaryIO, TypeVar
 from zlib import crc32
 
@@ -23,12 +22,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 
 from neupath._runtime.files import quick_checksum, sync, whole_folder
+from neupath._runtime.lazy_mapping import LazyMapping
 from neupath.errors import SourceError
 from neupath.graph.edge_attributes import value_hashes
-from neupath.graph.hin import Csr, Floats, freeze, in_both_directions, index_type, mix64
+from neupath.graph.hin import Csr, Floats, freeze, index_type, mix64
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, attribute_columns, edge_row_schema, run
 
@@ -93,12 +93,6 @@ def _to_matrix(indptr: NDArray[np.integer], indices: NDArray[np.integer], data: 
     return matrix
 
 
-def from_edges(sources: Rows, targets: Rows, weights: Floats, shape: tuple[int, int], directed: bool) -> Csr:
-    """Return the matrix of edges, each listed once; those of an undirected relation go both ways."""
-    rows, columns, values = in_both_directions(sources, targets, weights, directed)
-    return freeze(coo_array((values, (rows, columns)), shape=shape).tocsr())
-
-
 def enlarged(matrix: Csr, shape: tuple[int, int]) -> Csr:
     """Return the matrix with empty rows and columns added at its end."""
     if matrix.shape == shape:
@@ -136,48 +130,12 @@ _LONGEST_HEADER = 1 << 10  # of a .npy file; numpy pads those of one-dimensional
 _FEW_BYTES = 1 << 20  # a thread takes as long to start as so many bytes take to verify
 
 
-class Lazy(Mapping[Key, Value]):
-    """Values that are made when they are first asked for, each once; one that cannot be made is tried again.
-
-    >>> squares = Lazy([2, 3], lambda number: number**2)
-    >>> squares[3], dict(squares)
-    (9, {2: 4, 3: 9})
-    """
-
-    def __init__(self, keys: Iterable[Key], make: Callable[[Key], Value]) -> None:
-        self._keys: Collection[Key] = keys if isinstance(keys, Mapping) else dict.fromkeys(keys)
-        self._make: Callable[[Key], Value] | None = make
-        self._made: dict[Key, Value] = {}
-        self._lock = RLock()
-
-    def __getitem__(self, key: Key) -> Value:
-        if key not in self._made:
-            if key not in self._keys:
-                raise KeyError(key)
-            with self._lock:
-                if key not in self._made:
-                    assert self._make is not None
-                    self._made[key] = self._make(key)
-                if len(self._made) == len(self._keys):
-                    self._make = None  # what it makes them of is not needed any more
-        return self._made[key]
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-
 @dataclass(frozen=True)
 class Snapshot:
     """One version by key: the matrix of each relation, and the table of each node type, with the nodes that died.
 
     Relations whose edges have attributes also have the table of their single edges. All are by number, and may be
-    `Lazy`.
+    a `LazyMapping`.
     """
 
     version: int
@@ -332,7 +290,7 @@ class _MappedFiles:
             self._checksums = _read_manifest(path, layout, facts)
             self._contents = {name: _map(path / name) for name in self._checksums}
         self._verified: set[str] = set()
-        self._nodes = Lazy(range(len(layout.schema.node_types)), self._read_nodes)
+        self._nodes = LazyMapping(range(len(layout.schema.node_types)), self._read_nodes)
 
     @property
     def names(self) -> Iterable[str]:
@@ -340,8 +298,8 @@ class _MappedFiles:
 
     def snapshot(self, version: int) -> Snapshot:
         relations = range(len(self._layout.schema.relations))
-        rows = Lazy(self._layout.described_relations, self._read_rows)
-        return Snapshot(version, Lazy(relations, self._read_matrix), self._nodes, rows)
+        rows = LazyMapping(self._layout.described_relations, self._read_rows)
+        return Snapshot(version, LazyMapping(relations, self._read_matrix), self._nodes, rows)
 
     def verify(self, *names: str) -> list[pa.Buffer]:
         """Return the contents of some files; raise SourceError unless each has its checksum."""

@@ -19,7 +19,7 @@ import numpy as np
 
 from neupath._runtime.group_commit import GroupCommit
 from neupath.errors import NeuPathError, SourceError, WriteError
-from neupath.graph.hin import HIN, edges_of
+from neupath.graph.hin import HIN, Edges
 from neupath.graph.nodes import Rows
 from neupath.store import database
 from neupath.store.checks import CheckReport, check
@@ -71,7 +71,7 @@ def compact_database(connection: Any, folder: Path, retained: int = RETAINED) ->
         if base > layout.base_version:
             snapshot = rebuild(connection, layout, base)
             for number, relation in enumerate(layout.schema.relations):
-                edges = edges_of(snapshot.matrices[number], relation.directed)
+                edges = Edges.of(relation, snapshot.matrices[number]).triplets
                 database.create_table(connection, f"edges_{number}", database.edge_table(*edges))
             for number in layout.described_relations:
                 run(connection, f"DELETE FROM edge_rows_{number} WHERE died <= ?", [base])  # noqa: S608

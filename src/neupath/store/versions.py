@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from neupath._runtime.disk_cache import DiskCache
 from neupath._runtime.files import locked
+from neupath._runtime.lazy_mapping import LazyMapping
 from neupath.errors import GraphError, SchemaError, SourceError, WriteError, did_you_mean, first_line, listed
 from neupath.graph.edge_attributes import attribute_value, kind_of
-from neupath.graph.hin import HIN, Csr, Edges, Floats, edges_of, in_both_directions
+from neupath.graph.edges import EdgeTables
+from neupath.graph.hin import HIN, Csr, Edges, Floats, in_both_directions
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.store import database, snapshots
@@ -34,7 +36,6 @@ from neupath.store.database import (
     run,
 )
 from neupath.store.snapshots import (
-    Lazy,
     Snapshot,
     Triplets,
     checksum_of_node,
@@ -110,9 +111,9 @@ def _lazy_state(connection: Any, folder: Path, layout: StoreLayout, facts: Versi
     except SourceError:
         return _read_state(connection, folder, layout, facts.version)
     mapped = _advanced(connection, layout, base, facts.version)
-    reread: Lazy[None, Snapshot] = Lazy([None], lambda _: _reread(folder, facts, reopen))
+    reread: LazyMapping[None, Snapshot] = LazyMapping([None], lambda _: _reread(folder, facts, reopen))
 
-    def guarded(name: str) -> Lazy[int, Any]:
+    def guarded(name: str) -> LazyMapping[int, Any]:
         def make(number: int) -> Any:
             try:
                 return getattr(mapped, name)[number]
@@ -122,7 +123,7 @@ def _lazy_state(connection: Any, folder: Path, layout: StoreLayout, facts: Versi
                 except SourceError as error:
                     raise SourceError(f"{damage}, and cannot be rebuilt: {error}") from error
 
-        return Lazy(getattr(mapped, name), make)
+        return LazyMapping(getattr(mapped, name), make)
 
     return Snapshot(facts.version, guarded("matrices"), guarded("nodes"), guarded("edge_rows"))
 
@@ -151,9 +152,9 @@ def wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state:
     """Compare a version with the counts and checksums that were written with it; return a sentence per difference."""
     problems, edges, edge_sum = [], 0, 0
     for number, relation in enumerate(layout.schema.relations):
-        listed_edges = edges_of(state.matrices[number], relation.directed)
-        edges += len(listed_edges[0])
-        edge_sum = snapshots.add_checksums(edge_sum, edge_checksum(number, *listed_edges))
+        pairs = Edges.of(relation, state.matrices[number])
+        edges += len(pairs)
+        edge_sum = snapshots.add_checksums(edge_sum, edge_checksum(number, *pairs.triplets))
     for number, rows in state.edge_rows.items():
         edge_sum = snapshots.add_checksums(edge_sum, row_checksum(number, rows))
     if edges != facts.edges:
@@ -198,7 +199,7 @@ def rebuild_unchecked(connection: Any, layout: StoreLayout, version: int) -> Sna
     matrices = {}
     for number, relation in enumerate(layout.schema.relations):
         edges = _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
-        matrices[number] = snapshots.from_edges(*edges, _shape(layout, number, nodes), relation.directed)
+        matrices[number] = Edges(relation, *edges).matrix(_shape(layout, number, nodes))
     alive = "born <= $1 AND (died IS NULL OR died > $1)"
     rows = {n: read_edge_rows(connection, n, layout, alive, [base]) for n in layout.described_relations}
     return _advanced(connection, layout, Snapshot(base, matrices, nodes, rows), version).loaded()
@@ -213,7 +214,9 @@ def _advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int
     """Return a version after `base`: its parts are made of those of `base`, and of what this reads, on demand."""
     ((last,),) = run(connection, "SELECT max(version) FROM versions")
     read = {} if base.version == last else _later_nodes(connection, base)
-    nodes = Lazy(base.nodes, lambda number: _as_of(read[number] if number in read else base.nodes[number], version))
+    nodes = LazyMapping(
+        base.nodes, lambda number: _as_of(read[number] if number in read else base.nodes[number], version)
+    )
     if base.version == version:
         return Snapshot(version, base.matrices, nodes, base.edge_rows)
     changes = {number: _read_changes(connection, number, base.version, version) for number in base.matrices}
@@ -224,8 +227,8 @@ def _advanced(connection: Any, layout: StoreLayout, base: Snapshot, version: int
         return snapshots.overlaid(enlarged, *in_both_directions(*changes[number], directed))
 
     later_rows = {n: _later_rows(connection, layout, n, base.version, version) for n in base.edge_rows}
-    rows = Lazy(base.edge_rows, lambda number: _with_rows(base.edge_rows[number], *later_rows[number]))
-    return Snapshot(version, Lazy(base.matrices, matrix), nodes, rows)
+    rows = LazyMapping(base.edge_rows, lambda number: _with_rows(base.edge_rows[number], *later_rows[number]))
+    return Snapshot(version, LazyMapping(base.matrices, matrix), nodes, rows)
 
 
 def _later_rows(
@@ -289,7 +292,7 @@ def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
     """
     types = layout.type_numbers
     relations = {relation: number for number, relation in enumerate(layout.schema.relations)}
-    alive = Lazy(types, lambda node_type: _alive(state.nodes[types[node_type]], state.version))
+    alive = LazyMapping(types, lambda node_type: _alive(state.nodes[types[node_type]], state.version))
 
     def nodes(node_type: str) -> Nodes:
         return to_nodes(layout, types[node_type], state.nodes[types[node_type]], alive[node_type])
@@ -297,26 +300,12 @@ def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
     def matrix(relation: Relation) -> Csr:
         return snapshots.restricted(state.matrices[relations[relation]], alive[relation.source], alive[relation.target])
 
-    tables = EdgeTables(layout, state.edge_rows, alive)
-    return HIN(layout.schema, Lazy(types, nodes), Lazy(relations, matrix), layout.notes, tables)
+    def edges(relation: Relation) -> Edges:
+        return _edges_of_rows(relation, state.edge_rows[relations[relation]], attributes[relation], alive)
 
-
-class EdgeTables(Lazy[Relation, Edges]):
-    """The single edges of each relation that has attributes, made of the rows of a store when they are asked for."""
-
-    def __init__(self, layout: StoreLayout, rows: Mapping[int, pa.Table], alive: Mapping[str, Mask]) -> None:
-        numbers = {layout.schema.relations[number]: number for number in rows}
-
-        def make(relation: Relation) -> Edges:
-            number = numbers[relation]
-            return _edges_of_rows(relation, rows[number], layout.edge_attributes[number], alive)
-
-        super().__init__(numbers, make)
-        self._layout, self._numbers = layout, numbers
-
-    def schema_of(self, relation: Relation) -> pa.Schema:
-        """Return the attributes of a relation's edges."""
-        return self._layout.edge_attributes[self._numbers[relation]]
+    attributes = {layout.schema.relations[number]: layout.edge_attributes[number] for number in state.edge_rows}
+    tables = EdgeTables(attributes, edges)
+    return HIN(layout.schema, LazyMapping(types, nodes), LazyMapping(relations, matrix), layout.notes, tables)
 
 
 def _edges_of_rows(relation: Relation, rows: pa.Table, schema: pa.Schema, alive: Mapping[str, Mask]) -> Edges:

@@ -16,7 +16,6 @@ from typing import Any
 
 from neupath import HIN, load
 from neupath.errors import NeuPathError, SourceWarning
-from neupath.graph.edge_attributes import edge_kinds
 from neupath.graph.metapath import Relation
 
 
@@ -224,7 +223,7 @@ def _edge_mismatches(hin: HIN, relation: Relation, text: str, expected: str | in
 
 
 def _attribute_mismatches(hin: HIN, relation: Relation, expected: Mapping[str, str | Sequence[object]]) -> list[str]:
-    kinds = edge_kinds(hin.edge_tables, relation)
+    kinds = hin.edge_kinds(relation)
     if list(kinds) != list(expected):
         return [f"edges of '{relation}' have the attributes {list(kinds)}, expected {list(expected)}"]
     wrong = []
