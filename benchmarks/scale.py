@@ -29,7 +29,8 @@ from numba import njit, prange
 
 from neupath import HIN, PathSim, join, load
 from neupath.engine.products import Factors
-from neupath.graph.hin import Csr, index_type
+from neupath.graph.edges import index_type
+from neupath.graph.hin import Csr
 from neupath.graph.metapath import Relation, Schema
 from neupath.store import StoreLayout, node_table, snapshots
 from neupath.store.database import VersionFacts

@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from neupath import PathSim
-from neupath.graph.hin import index_type
+from neupath.graph.edges import index_type
 from neupath.graph.metapath import Relation, Schema
 from neupath.store import StoreLayout, node_table, snapshots
 from neupath.store.database import VersionFacts

@@ -7,7 +7,7 @@ import numpy as np
 
 from neupath.engine.formula import COSINE, NONE, OVERLAP, TVERSKY
 from neupath.engine.product_kernels import NO_ROWS, compiled, copy_to, insert, normalised, ranks_below
-from neupath.graph.hin import mix64
+from neupath.graph.edges import mix64
 
 # ---- Building the index --------------------------------------------------------------------------
 _mix64 = compiled(mix64)

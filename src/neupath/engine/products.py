@@ -22,7 +22,8 @@ from neupath._runtime.resources import count_cores, free_memory, reserve_memory
 from neupath.engine.cache import cached, graph_cache
 from neupath.engine.walk import walk_rows
 from neupath.errors import GraphError, NotEnoughMemoryError
-from neupath.graph.hin import HIN, Csr, Floats, freeze, index_type
+from neupath.graph.edges import index_type
+from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, MetaPath, Step
 from neupath.graph.nodes import Rows
 

@@ -18,7 +18,8 @@ from neupath.engine.products import adjacencies
 from neupath.engine.walk import reached_rows
 from neupath.errors import QueryError, listed
 from neupath.evidence.groups import PathNode, node_at
-from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, freeze, in_both_directions
+from neupath.graph.edges import LinkFilter, in_both_directions
+from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.measures import HeteSim, PathMeasure

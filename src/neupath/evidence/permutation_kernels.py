@@ -3,7 +3,7 @@
 import numpy as np
 
 from neupath.engine.product_kernels import compiled
-from neupath.graph.hin import mix64
+from neupath.graph.edges import mix64
 
 _mix = compiled(mix64)
 _STEP = np.uint64(0x9E3779B97F4A7C15)

@@ -23,7 +23,8 @@ from neupath.engine.hits import Hits
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.evidence.permutation import Mixing, Permutations, check_whole
-from neupath.graph.hin import HIN, Floats, end_weights, mix64
+from neupath.graph.edges import end_weights, mix64
+from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Rows
 from neupath.measures import Combination, GraphMeasure, PathMeasure

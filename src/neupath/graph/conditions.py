@@ -18,8 +18,10 @@ A missing value meets no comparison and no negated one (three-valued logic, as i
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -28,6 +30,7 @@ from numpy.typing import NDArray
 
 from neupath._runtime.lazy_module import LazyModule
 from neupath.errors import NeuPathError, QueryError, dash_hint, did_you_mean, excerpt, listed
+from neupath.graph.edge_attributes import decimals_to_floats, without_nan
 
 if TYPE_CHECKING:
     from neupath.graph.nodes import Nodes
@@ -104,7 +107,22 @@ def _refuse(origin: Origin | None, problem: str) -> NoReturn:
 
 
 # ---- Conditions ----------------------------------------------------------------------------------
-class Condition(ABC):
+class Term:
+    """A condition or an expression, or a part of one."""
+
+    binds: ClassVar[int] = 3  # how tightly it holds together in a text
+
+    def attributes(self) -> Iterator[str]:
+        """Yield the names of the attributes that it is about."""
+        if "attribute" in vars(self):
+            yield vars(self)["attribute"]
+        for value in vars(self).values():
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Term):
+                    yield from part.attributes()
+
+
+class Condition(Term, ABC):
     """What is said about a node or an edge. Combine conditions with `&`, `|` and `~`.
 
     >>> condition = Comparison("year", ">=", 2020) & ~OneOf("venue", ("KDD", "ICDE"))
@@ -113,8 +131,6 @@ class Condition(ABC):
     >>> parse_condition("year >= 2020 and venue not in (KDD, ICDE)") == condition
     True
     """
-
-    binds: ClassVar[int] = 3  # how tightly it holds together in a text
 
     def __and__(self, other: "Condition") -> "Condition":
         return All((self, other))
@@ -127,19 +143,11 @@ class Condition(ABC):
 
     def mask(self, records: Records) -> Mask:
         """Mark the records that meet the condition; shape (number of records,)."""
-        return self.evaluate(records)[0]
+        return _to_numpy(pc.fill_null(self.evaluate(records), False))
 
     @abstractmethod
-    def evaluate(self, records: Records) -> tuple[Mask, Mask]:
-        """Mark the records that meet the condition, and those that do not; those with missing values do neither."""
-
-    def attributes(self) -> Iterator[str]:
-        """Yield the names of the attributes that it is about."""
-        return iter(())
-
-
-def _parts_of(kind: "type[All] | type[AnyOf]", condition: Condition) -> tuple[Condition, ...]:
-    return condition.parts if isinstance(condition, kind) else (condition,)
+    def evaluate(self, records: Records) -> Column:
+        """Return whether each record meets the condition; null where that depends on a missing value."""
 
 
 def _text_of(value: Value) -> str:
@@ -169,25 +177,17 @@ class Comparison(Condition):
     def __str__(self) -> str:
         return f"{quote_attribute(self.attribute)} {self.sign} {quote_value(str(self.value))}"
 
-    def attributes(self) -> Iterator[str]:
-        yield self.attribute
-
-    def evaluate(self, records: Records) -> tuple[Mask, Mask]:
+    def evaluate(self, records: Records) -> Column:
         values = _column(records, self.attribute, self.origin)
         text = str(self.value)
         if self.sign != "~":
             _refuse_texts(self, records, values, text, self.sign, self.value_origin)
         try:
             if self.sign == "~":
-                met = pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
-            else:
-                values, scalar = _comparable(values, text)
-                met = getattr(pc, _COMPARISONS[self.sign])(values, scalar)
-        except _BAD_VALUE as error:
-            _refuse_value(
-                self.attribute, _whole_values(records, self.attribute), text, self.sign, self.value_origin, error
-            )
-        return _both(met, values)
+                return pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
+            return getattr(pc, _COMPARISONS[self.sign])(*_comparable(values, text))
+        except _BAD_VALUE:
+            _refuse_value(records, self.attribute, text, self.sign, self.value_origin)
 
 
 @dataclass(frozen=True)
@@ -205,10 +205,7 @@ class OneOf(Condition):
     def __str__(self) -> str:
         return f"{quote_attribute(self.attribute)} in ({', '.join(quote_value(str(value)) for value in self.values)})"
 
-    def attributes(self) -> Iterator[str]:
-        yield self.attribute
-
-    def evaluate(self, records: Records) -> tuple[Mask, Mask]:
+    def evaluate(self, records: Records) -> Column:
         values = _column(records, self.attribute, self.origin)
         by_type: dict[pa.DataType, tuple[Column, list[Any]]] = {}  # whole numbers and fractions, dates and times
         origins = self.value_origins or (None,) * len(self.values)
@@ -216,14 +213,14 @@ class OneOf(Condition):
             _refuse_texts(self, records, values, text, "in", origin)
             try:
                 compared, scalar = _comparable(values, text)
-            except _BAD_VALUE as error:
-                _refuse_value(self.attribute, _whole_values(records, self.attribute), text, "in", origin, error)
+            except _BAD_VALUE:
+                _refuse_value(records, self.attribute, text, "in", origin)
             by_type.setdefault(scalar.type, (compared, []))[1].append(scalar.as_py())
-        met = np.zeros(len(records), dtype=np.bool_)
+        met: Column = pa.scalar(False)
         for kind, (compared, members) in by_type.items():
             column = compared.cast(kind) if pa.types.is_floating(kind) else compared
-            met |= _both(pc.is_in(column, value_set=pa.array(members, type=kind)), values)[0]
-        return _both(met, values)
+            met = pc.or_(met, pc.is_in(column, value_set=pa.array(members, type=kind)))
+        return pc.if_else(values.is_valid(), met, None)
 
 
 @dataclass(frozen=True)
@@ -236,12 +233,8 @@ class Missing(Condition):
     def __str__(self) -> str:
         return f"{quote_attribute(self.attribute)} is missing"
 
-    def attributes(self) -> Iterator[str]:
-        yield self.attribute
-
-    def evaluate(self, records: Records) -> tuple[Mask, Mask]:
-        missing = _missing(_column(records, self.attribute, self.origin))
-        return missing, ~missing
+    def evaluate(self, records: Records) -> Column:
+        return _column(records, self.attribute, self.origin).is_null()
 
 
 @dataclass(frozen=True)
@@ -257,14 +250,13 @@ class Pinned(Condition):
     def __str__(self) -> str:
         return "{" + ", ".join(quote_node(str(node)) for node in self.nodes) + "}"
 
-    def evaluate(self, records: Records) -> tuple[Mask, Mask]:
+    def evaluate(self, records: Records) -> Column:
         try:
-            among = records.among(self.nodes)
+            return pa.array(records.among(self.nodes))
         except NeuPathError as error:
             if self.origin is None:
                 raise
             self.origin.refuse(str(error), type(error))
-        return among, ~among
 
 
 @dataclass(frozen=True)
@@ -279,57 +271,40 @@ class Not(Condition):
             return f"{quote_attribute(self.part.attribute)} is not missing"
         return f"not {_within(self.part, 2)}"
 
-    def attributes(self) -> Iterator[str]:
-        return self.part.attributes()
-
-    def evaluate(self, records: Records) -> tuple[Mask, Mask]:
-        met, unmet = self.part.evaluate(records)
-        return unmet, met
+    def evaluate(self, records: Records) -> Column:
+        return pc.invert(self.part.evaluate(records))
 
 
 @dataclass(frozen=True)
-class All(Condition):
+class _Several(Condition):
+    """Conditions joined by `word`; those joined by the same word within each other are one."""
+
+    parts: tuple[Condition, ...]
+    word: ClassVar[str]
+    kleene: ClassVar[str]
+    """The function of Arrow that joins truth values with missing ones."""
+
+    def __post_init__(self) -> None:
+        parts = (each.parts if isinstance(each, type(self)) else (each,) for each in self.parts)
+        object.__setattr__(self, "parts", tuple(part for own in parts for part in own))
+
+    def __str__(self) -> str:
+        return f" {self.word} ".join(_within(part, self.binds + 1) for part in self.parts)
+
+    def evaluate(self, records: Records) -> Column:
+        return reduce(getattr(pc, self.kleene), (part.evaluate(records) for part in self.parts))
+
+
+class All(_Several):
     """Conditions that all hold."""
 
-    parts: tuple[Condition, ...]
-    binds: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(p for part in self.parts for p in _parts_of(All, part)))
-
-    def __str__(self) -> str:
-        return " and ".join(_within(part, 2) for part in self.parts)
-
-    def attributes(self) -> Iterator[str]:
-        return (name for part in self.parts for name in part.attributes())
-
-    def evaluate(self, records: Records) -> tuple[Mask, Mask]:
-        met, unmet = self.parts[0].evaluate(records)
-        for part in self.parts[1:]:
-            also, not_also = part.evaluate(records)
-            met, unmet = met & also, unmet | not_also
-        return met, unmet
+    binds, word, kleene = 1, "and", "and_kleene"
 
 
-@dataclass(frozen=True)
-class AnyOf(Condition):
+class AnyOf(_Several):
     """Conditions of which at least one holds."""
 
-    parts: tuple[Condition, ...]
-    binds: ClassVar[int] = 0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(p for part in self.parts for p in _parts_of(AnyOf, part)))
-
-    def __str__(self) -> str:
-        return " or ".join(_within(part, 1) for part in self.parts)
-
-    def attributes(self) -> Iterator[str]:
-        return (name for part in self.parts for name in part.attributes())
-
-    def evaluate(self, records: Records) -> tuple[Mask, Mask]:
-        unmet, met = All(tuple(Not(part) for part in self.parts)).evaluate(records)
-        return met, unmet
+    binds, word, kleene = 0, "or", "or_kleene"
 
 
 def _within(condition: Condition, binds: int) -> str:
@@ -366,29 +341,15 @@ def _column(records: Records, name: str, origin: Origin | None) -> Column:
 
 
 def plain_values(values: Column) -> Column:
-    """Return categories as the values they stand for, and decimal fractions as floats."""
+    """Return categories as the values they stand for, decimal fractions as floats, and NaN as a missing value."""
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
-    if not pa.types.is_decimal(values.type):
-        return values
-    from neupath.graph.edge_attributes import decimals_to_floats
-
-    return decimals_to_floats(values)
+    return without_nan(decimals_to_floats(values) if pa.types.is_decimal(values.type) else values)
 
 
-def _missing(values: Column) -> Mask:
-    missing = values.is_null(nan_is_null=pa.types.is_floating(values.type))
-    return np.asarray(missing.to_numpy(zero_copy_only=False) if isinstance(missing, pa.Array) else missing.to_numpy())
-
-
-def _both(met: Any, values: Column) -> tuple[Mask, Mask]:
-    """Return which values meet a comparison and which do not, those that are missing in neither."""
-    known = ~_missing(values)
-    if not isinstance(met, np.ndarray):
-        met = pc.fill_null(met, False)
-        met = met.to_numpy(zero_copy_only=False) if isinstance(met, pa.Array) else met.to_numpy()
-    met = np.asarray(met, dtype=np.bool_) & known
-    return met, known & ~met
+def _to_numpy(values: Column) -> NDArray[Any]:
+    whole = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    return np.asarray(whole.to_numpy(zero_copy_only=False))
 
 
 def _comparable(values: Column, text: str) -> tuple[Column, pa.Scalar]:
@@ -432,18 +393,13 @@ def _kind(kind: pa.DataType) -> str:
     return next((name for is_kind, name in names if is_kind(kind)), f"values of type {kind}")
 
 
-def _refuse_value(
-    attribute: str, values: Column, text: str, sign: str, origin: Origin | None, error: Exception
-) -> NoReturn:
-    shown = excerpt(text, 0)
-    try:
-        _refuse(
-            origin,
-            f"attribute {attribute!r} holds {_kind(values.type)}, and {shown!r} cannot be compared with them by {sign}"
-            f"{_advice_on(attribute, values, text)}",
-        )
-    except QueryError as refusal:
-        raise refusal from error
+def _refuse_value(records: Records, attribute: str, text: str, sign: str, origin: Origin | None) -> NoReturn:
+    values = _whole_values(records, attribute)
+    _refuse(
+        origin,
+        f"attribute {attribute!r} holds {_kind(values.type)}, and {excerpt(text, 0)!r} cannot be compared with them by "
+        f"{sign}{_advice_on(attribute, values, text)}",
+    )
 
 
 def _advice_on(attribute: str, values: Column, text: str) -> str:
@@ -600,10 +556,8 @@ def refuse_text_times(records: Records, attribute: str) -> None:
 Floats = NDArray[np.float64]
 
 
-class Expression(ABC):
+class Expression(Term, ABC):
     """A number for each record, such as `log1p(count)` or `rating - 2.5`."""
-
-    binds: ClassVar[int] = 3
 
     def evaluate(self, records: Records) -> tuple[Floats, Mask]:
         """Return the numbers, and mark the records for which they are known: all attributes have a value."""
@@ -612,9 +566,6 @@ class Expression(ABC):
 
     @abstractmethod
     def _evaluate(self, records: Records) -> tuple[Floats, Mask]: ...
-
-    def attributes(self) -> Iterator[str]:
-        return iter(())
 
     def weights(self, records: Records) -> Floats:
         """Return the numbers as weights: below 0 they are 0, and those of records with missing values as well.
@@ -648,26 +599,24 @@ class Number(Expression):
 class Attribute(Expression):
     """The number that an attribute holds."""
 
-    name: str
+    attribute: str
     origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
-        return quote_attribute(self.name)
-
-    def attributes(self) -> Iterator[str]:
-        yield self.name
+        return quote_attribute(self.attribute)
 
     def _evaluate(self, records: Records) -> tuple[Floats, Mask]:
-        values = _column(records, self.name, self.origin)
+        values = _column(records, self.attribute, self.origin)
         is_number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
         if _is_text(values.type):
-            _refuse_text_column(self.name, _whole_column(records, self.name), "which are no numbers", self.origin)
+            _refuse_text_column(
+                self.attribute, _whole_column(records, self.attribute), "which are no numbers", self.origin
+            )
         if not is_number and not pa.types.is_boolean(values.type):
             is_time = pa.types.is_temporal(values.type)
-            hint = f"; use decay({quote_attribute(self.name)}, 2020-01-31, 365d)" if is_time else ""
-            _refuse(self.origin, f"attribute {self.name!r} holds {_kind(values.type)}, which are no numbers{hint}")
-        known = ~_missing(values)
-        return np.asarray(pc.fill_null(values.cast(pa.float64()), 0.0).to_numpy(), dtype=np.float64), known
+            hint = f"; use decay({quote_attribute(self.attribute)}, 2020-01-31, 365d)" if is_time else ""
+            _refuse(self.origin, f"attribute {self.attribute!r} holds {_kind(values.type)}, which are no numbers{hint}")
+        return _to_numpy(pc.fill_null(values.cast(pa.float64()), 0.0)), _to_numpy(values.is_valid())
 
 
 @dataclass(frozen=True)
@@ -687,10 +636,6 @@ class Arithmetic(Expression):
         right = str(self.right) if self.right.binds > self.binds else f"({self.right})"
         return f"{left} {self.sign} {right}"
 
-    def attributes(self) -> Iterator[str]:
-        yield from self.left.attributes()
-        yield from self.right.attributes()
-
     def _evaluate(self, records: Records) -> tuple[Floats, Mask]:
         operation = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[self.sign]
         (left, left_known), (right, right_known) = self.left._evaluate(records), self.right._evaluate(records)
@@ -706,9 +651,6 @@ class Call(Expression):
 
     def __str__(self) -> str:
         return f"{self.function}({', '.join(map(str, self.arguments))})"
-
-    def attributes(self) -> Iterator[str]:
-        return (name for argument in self.arguments for name in argument.attributes())
 
     def _evaluate(self, records: Records) -> tuple[Floats, Mask]:
         values, known = zip(*(argument._evaluate(records) for argument in self.arguments), strict=True)
@@ -730,28 +672,23 @@ class Decay(Expression):
     def __str__(self) -> str:
         return f"decay({quote_attribute(self.attribute)}, {quote_value(self.reference)}, {self.half_life})"
 
-    def attributes(self) -> Iterator[str]:
-        yield self.attribute
-
     def _evaluate(self, records: Records) -> tuple[Floats, Mask]:
         values = _column(records, self.attribute, self.origin)
-        kind, known = values.type, ~_missing(values)
+        kind, known = values.type, _to_numpy(values.is_valid())
         if _is_text(kind):
             _refuse_text_column(
                 self.attribute, _whole_column(records, self.attribute), "which are no times", self.origin
             )
         try:
             values, reference = _comparable(values, self.reference)
-        except _BAD_VALUE as error:
-            _refuse_value(
-                self.attribute, _whole_values(records, self.attribute), self.reference, "decay", self.origin, error
-            )
+        except _BAD_VALUE:
+            _refuse_value(records, self.attribute, self.reference, "decay", self.origin)
         if pa.types.is_temporal(kind):
             micros = pa.timestamp("us", getattr(values.type, "tz", None))
-            numbers = pc.fill_null(values.cast(micros, safe=False).cast(pa.int64()), 0).to_numpy()
+            numbers = _to_numpy(pc.fill_null(values.cast(micros, safe=False).cast(pa.int64()), 0))
             ages = (reference.cast(micros, safe=False).cast(pa.int64()).as_py() - numbers).astype(np.float64)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            ages = reference.as_py() - np.asarray(pc.fill_null(values, 0).to_numpy(), dtype=np.float64)
+            ages = reference.as_py() - _to_numpy(pc.fill_null(values, 0)).astype(np.float64)
         else:
             _refuse(self.origin, f"attribute {self.attribute!r} holds {_kind(kind)}, which are no times")
         return np.exp2(-ages / self._half_life_of(kind)), known
@@ -800,7 +737,7 @@ class Filter:
         return "".join(map(str, pinned)) + (f"[{'; '.join(inner)}]" if inner else "")
 
     def _conditions(self) -> tuple[Condition, ...]:
-        return () if self.where is None else _parts_of(All, self.where)
+        return () if self.where is None else self.where.parts if isinstance(self.where, All) else (self.where,)
 
     def attributes(self) -> set[str]:
         return {name for part in (self.where, self.weight) if part is not None for name in part.attributes()}
@@ -1005,23 +942,23 @@ class Reader:
         self.at = at
         return "".join(parts)
 
-    def _deeper(self, at: int) -> "_Nesting":
+    @contextmanager
+    def _deeper(self, at: int) -> Iterator[None]:
         if self._nested >= MOST_NESTED:
             self.refuse(f"it is nested more than {MOST_NESTED} deep; write it with fewer brackets", at)
-        return _Nesting(self)
+        self._nested += 1
+        yield
+        self._nested -= 1
 
     # -- Conditions
     def read_condition(self) -> Condition:
-        parts = [self._read_conjunction()]
-        while self._take_word("or"):
-            parts.append(self._read_conjunction())
-        return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
+        return self._read_several(AnyOf, partial(self._read_several, All, self._read_part))
 
-    def _read_conjunction(self) -> Condition:
-        parts = [self._read_part()]
-        while self._take_word("and"):
-            parts.append(self._read_part())
-        return parts[0] if len(parts) == 1 else All(tuple(parts))
+    def _read_several(self, kind: type[_Several], read: Callable[[], Condition]) -> Condition:
+        parts = [read()]
+        while self._take_word(kind.word):
+            parts.append(read())
+        return parts[0] if len(parts) == 1 else kind(tuple(parts))
 
     def _read_part(self) -> Condition:
         self.skip_spaces()
@@ -1269,17 +1206,6 @@ class Reader:
         if not attribute or len(texts) != 2:
             self.refuse("decay takes an attribute, a reference time and a half-life: decay(date, 2020-01-31, 365d)", at)
         return Decay(attribute, texts[0], texts[1], origin)
-
-
-class _Nesting:
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-
-    def __enter__(self) -> None:
-        self._reader._nested += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._reader._nested -= 1
 
 
 def _words(text: str, at: int) -> Iterator[re.Match[str]]:

@@ -72,7 +72,7 @@ def to_attribute(values: pa.Array | pa.ChunkedArray) -> pa.Array | None:
     column = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
     kind = kept_type(column.type)
     if kind is None or column.type == kind:
-        return column if kind == column.type and kind != pa.float64() else _without_nan(column) if kind else None
+        return column if kind == column.type and kind != pa.float64() else without_nan(column) if kind else None
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     try:
@@ -80,7 +80,7 @@ def to_attribute(values: pa.Array | pa.ChunkedArray) -> pa.Array | None:
             return _encoded(column.cast(pa.string()))
         if kind == TIME:
             return column.cast(pa.timestamp("us", column.type.tz), safe=column.type.unit != "ns").cast(TIME)
-        return decimals_to_floats(column) if pa.types.is_decimal(column.type) else _without_nan(column.cast(kind))
+        return decimals_to_floats(column) if pa.types.is_decimal(column.type) else without_nan(column.cast(kind))
     except pa.ArrowInvalid:
         return None
 
@@ -98,7 +98,8 @@ def decimals_to_floats(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.Chun
     return pc.divide(whole.cast(pa.float64()), float(power))
 
 
-def _without_nan(column: pa.Array) -> pa.Array:
+def without_nan(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
+    """Return a column whose numbers that are not numbers are missing values."""
     if not pa.types.is_floating(column.type) or not pc.any(pc.is_nan(column), min_count=0).as_py():
         return column
     return pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)

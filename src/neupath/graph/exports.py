@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from neupath.errors import GraphError, MissingExtraError
 from neupath.graph.edges import Edges, Floats
 from neupath.graph.hin import HIN
-from neupath.graph.nodes import Nodes, Rows
+from neupath.graph.nodes import Rows
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -64,8 +64,7 @@ def _attribute_arrays(edges: Edges) -> dict[str, NDArray[Any]]:
     arrays = {}
     for name in edges.attributes.column_names:
         column = edges.attributes[name].combine_chunks()
-        plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-        arrays[name] = plain.to_numpy(zero_copy_only=False).copy()
+        arrays[name] = _to_numpy(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
     return arrays
 
 
@@ -120,9 +119,9 @@ def to_dgl_dict(hin: HIN) -> DGLDict:
     """
     parts = DGLDict(data_dict={}, num_nodes_dict={}, weights={}, attributes={}, ids={}, names={})
     for kind, nodes in hin.nodes.items():
-        parts["num_nodes_dict"][kind], parts["ids"][kind] = len(nodes), _ids(nodes)
+        parts["num_nodes_dict"][kind], parts["ids"][kind] = len(nodes), _to_numpy(nodes.ids)
         if nodes.names is not None:
-            parts["names"][kind] = _names(nodes)
+            parts["names"][kind] = _to_numpy(nodes.names)
     for relation in hin.schema.relations:
         edges, key = hin.edges(relation).both_ways(), (relation.source, relation.name, relation.target)
         parts["data_dict"][key] = edges.sources, edges.targets
@@ -131,12 +130,6 @@ def to_dgl_dict(hin: HIN) -> DGLDict:
     return parts
 
 
-def _ids(nodes: Nodes) -> NDArray[Any]:
-    ids: NDArray[Any] = nodes.ids.to_numpy(zero_copy_only=False).copy()
-    return ids
-
-
-def _names(nodes: Nodes) -> NDArray[Any]:
-    assert nodes.names is not None
-    names: NDArray[Any] = nodes.names.to_numpy(zero_copy_only=False).copy()
-    return names
+def _to_numpy(values: pa.Array) -> NDArray[Any]:
+    array: NDArray[Any] = values.to_numpy(zero_copy_only=False).copy()
+    return array

@@ -34,42 +34,14 @@ from neupath.graph.edges import (
     checked_edges,
     edge_counts,
     edge_weights,
-    end_weights,
     freeze,
-    in_both_directions,
-    index_type,
-    mix64,
-    repeated_edge,
     scaled,
 )
 from neupath.graph.metapath import Link, MetaPath, Relation, Schema
 from neupath.graph.name_search import Match, search_types
 from neupath.graph.nodes import Mask, NodeMatch, NodeRef, Nodes, Rows, in_lines, one_line
 
-__all__ = [
-    "HIN",
-    "MOST_KINDS",
-    "Csr",
-    "Duplicates",
-    "Edges",
-    "Floats",
-    "LinkFilter",
-    "NodeNumbering",
-    "check_counts",
-    "check_duplicates",
-    "check_graph",
-    "check_sums",
-    "digest",
-    "digest_nodes",
-    "edge_counts",
-    "end_weights",
-    "freeze",
-    "html_table",
-    "in_both_directions",
-    "index_type",
-    "mix64",
-    "repeated_edge",
-]
+__all__ = ["HIN", "Csr", "Duplicates", "Edges", "Floats", "NodeNumbering", "digest", "freeze"]
 MOST_KINDS = 20_000
 """The most node types and the most relations of a graph that is read. Wikidata has 12,000 kinds of statements."""
 if TYPE_CHECKING:

@@ -4,14 +4,14 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from neupath.graph.edge_attributes import kind_of
+from neupath.graph.edges import edge_counts
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, enumerate_metapaths
+from neupath.graph.nodes import Rows
 
 _PATHS_PER_TYPE = 8
-Degrees = NDArray[np.integer]  # of the nodes of one type; shape (number of nodes,)
 
 
 @dataclass(frozen=True)
@@ -64,17 +64,9 @@ def summarise(hin: HIN, max_length: int = 4) -> Summary:
     >>> summarise(load("toy")).metapaths["venue"]
     ['venue-paper-venue', 'venue-paper-author-paper-venue', 'venue-paper-venue-paper-venue']
     """
-    degrees = {node_type: np.zeros(hin.num_nodes(node_type), dtype=np.int64) for node_type in hin.schema.node_types}
-    relations = []
-    for relation in hin.schema.relations:
-        matrix = hin.matrices[relation]
-        forward, backward = np.diff(matrix.indptr), np.bincount(matrix.indices, minlength=matrix.shape[1])
-        degrees[relation.source] += forward
-        degrees[relation.target] += backward
-        relations.append(_describe_relation(hin, relation, forward, backward))
     return Summary(
-        [_describe_type(hin, node_type, degrees[node_type]) for node_type in hin.schema.node_types],
-        relations,
+        [_describe_type(hin, node_type) for node_type in hin.schema.node_types],
+        [_describe_relation(hin, relation) for relation in hin.schema.relations],
         {
             node_type: list(map(str, islice(enumerate_metapaths(hin.schema, node_type, max_length), _PATHS_PER_TYPE)))
             for node_type in hin.schema.node_types
@@ -84,14 +76,15 @@ def summarise(hin: HIN, max_length: int = 4) -> Summary:
     )
 
 
-def _describe_type(hin: HIN, node_type: str, degrees: Degrees) -> NodeTypeSummary:
-    nodes, isolated = hin.nodes[node_type], int(np.count_nonzero(degrees == 0))
+def _describe_type(hin: HIN, node_type: str) -> NodeTypeSummary:
+    nodes, isolated = hin.nodes[node_type], int(np.count_nonzero(hin.degrees(node_type) == 0))
     kinds = {column.name: kind_of(column.type) for column in nodes.attributes.schema}
     return NodeTypeSummary(node_type, len(nodes), isolated, nodes.names is not None, list(kinds), kinds)
 
 
-def _describe_relation(hin: HIN, relation: Relation, forward: Degrees, backward: Degrees) -> RelationSummary:
+def _describe_relation(hin: HIN, relation: Relation) -> RelationSummary:
     matrix = hin.matrices[relation]
+    forward, backward = edge_counts(matrix)
     return RelationSummary(
         relation.source,
         relation.name,
@@ -107,5 +100,5 @@ def _describe_relation(hin: HIN, relation: Relation, forward: Degrees, backward:
     )
 
 
-def _mean(degrees: Degrees) -> float:
+def _mean(degrees: Rows) -> float:
     return round(float(degrees.mean()), 3) if len(degrees) else 0.0

@@ -8,7 +8,8 @@ from typing import Any
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceWarning, hide_password
-from neupath.graph.hin import HIN, Duplicates, check_duplicates
+from neupath.graph.edges import check_duplicates
+from neupath.graph.hin import HIN, Duplicates
 from neupath.io.datasets import stdlib, toy
 
 BUILT_IN: dict[str, tuple[str, Callable[[Progress], HIN]]] = {

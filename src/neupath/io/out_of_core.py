@@ -20,7 +20,8 @@ import pyarrow as pa
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import QueryError
 from neupath.graph.edge_attributes import TEXT
-from neupath.graph.hin import Duplicates, Floats, check_counts, check_sums, repeated_edge
+from neupath.graph.edges import check_sums, repeated_edge
+from neupath.graph.hin import Duplicates, Floats, check_counts
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Rows
 from neupath.io.assemble import ENDS, Assembler, EdgeGroup, NodePool, TypedNodes, edges_say_types, group_rows, take_rows

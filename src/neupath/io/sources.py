@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import cast
 
 from neupath.errors import SourceError, listed
-from neupath.graph.hin import Duplicates, check_duplicates
+from neupath.graph.edges import check_duplicates
+from neupath.graph.hin import Duplicates
 from neupath.io.formats.parquet import is_partition, parquet_files
 from neupath.io.graph_toml import GRAPH_TOML, Config, read_config, read_own_config
 from neupath.io.plan import ReadOptions

@@ -14,7 +14,8 @@ from neupath._runtime.lazy_mapping import LazyMapping
 from neupath.engine.products import Chain, link_matrix
 from neupath.engine.scorer import RowEdge
 from neupath.errors import NeuPathError
-from neupath.graph.hin import HIN, Csr, Floats, LinkFilter, edge_counts, freeze, in_both_directions
+from neupath.graph.edges import LinkFilter, edge_counts, in_both_directions
+from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
 from neupath.live import live_kernels as kernels

@@ -28,7 +28,8 @@ from neupath._runtime.files import quick_checksum, sync, whole_folder
 from neupath._runtime.lazy_mapping import LazyMapping
 from neupath.errors import SourceError
 from neupath.graph.edge_attributes import value_hashes
-from neupath.graph.hin import Csr, Floats, freeze, index_type, mix64
+from neupath.graph.edges import index_type, mix64
+from neupath.graph.hin import Csr, Floats, freeze
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, attribute_columns, edge_row_schema, run
 

@@ -18,8 +18,8 @@ from neupath._runtime.files import locked
 from neupath._runtime.lazy_mapping import LazyMapping
 from neupath.errors import GraphError, SchemaError, SourceError, WriteError, did_you_mean, first_line, listed
 from neupath.graph.edge_attributes import attribute_value, kind_of
-from neupath.graph.edges import EdgeTables
-from neupath.graph.hin import HIN, Csr, Edges, Floats, in_both_directions
+from neupath.graph.edges import EdgeTables, in_both_directions
+from neupath.graph.hin import HIN, Csr, Edges, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.store import database, snapshots

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from neupath.engine.product_kernels import compiled
-from neupath.graph.hin import mix64
+from neupath.graph.edges import mix64
 from neupath.graph.nodes import Mask
 from neupath.learn.models.flat_graph import FlatGraph, Ints, expand_ranges
 
