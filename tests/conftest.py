@@ -54,6 +54,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Give all processes of a run one temporary cache, never the user's; workers of xdist inherit the variable."""
+    pytest.register_assert_rewrite("tests.tables")  # its checks say how what they compare differs
     gc.set_threshold(100_000, 50, 100)  # with all that tests import, looking for cycles took a twentieth of the time
     if not hasattr(config, "workerinput"):
         cache = TemporaryDirectory(prefix="neupath-tests-")

@@ -1,24 +1,94 @@
 """Small tables that tests of readers, of the store and of the command line share."""
 
 import gzip
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from neupath import HIN
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from neupath import HIN, NeuPathError, load
+
+Files = Mapping[str, str | bytes | Mapping[str, Any]]
+"""Contents by name, `movie_actor__tsv__gz` for movie_actor.tsv.gz; columns are written as Parquet."""
+Case = tuple[Files, dict[str, int] | str] | tuple[Files, dict[str, int] | str, Mapping[str, Any]]
+"""Files, and the graph that is expected of them: what `check_read` takes."""
 
 
-def write(folder: Path, **files: str | bytes) -> Path:
-    """Write files named movie_actor__tsv__gz for movie_actor.tsv.gz."""
+def write(folder: Path, **files: str | bytes | Mapping[str, Any]) -> Path:
     folder.mkdir(exist_ok=True)
     for name, content in files.items():
         path = folder / name.replace("__", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Mapping):
+            # two rows in a group; a column without values has integers
+            arrays = {column: pa.array(values, None if values else pa.int64()) for column, values in content.items()}
+            pq.write_table(pa.table(arrays), path, row_group_size=2)
+            continue
         raw = content.encode() if isinstance(content, str) else content
-        path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+        path.write_bytes(gzip.compress(raw) if path.suffix.lower() == ".gz" else raw)
     return folder
+
+
+def edges_toml(name: str, file: str, source: str, target: str, more: str = "") -> str:
+    """Return the section of a graph.toml that names the edges of a relation; more lines may follow."""
+    return f'[[edges]]\nname = "{name}"\nfile = "{file}"\nsource = "{source}"\ntarget = "{target}"\n{more}\n'
 
 
 def shape(hin: HIN) -> dict[str, int]:
     """Return how many entries the matrix of each relation has."""
     return {str(relation): int(matrix.nnz) for relation, matrix in hin.matrices.items()}
+
+
+def observed(hin: HIN) -> dict[str, Any]:
+    """Return all of a graph by short names, such as `movie.ids`, `movie.names`, `rates.weights`, `rates.attributes`."""
+    seen: dict[str, Any] = {}
+    for name, nodes in hin.nodes.items():
+        names = None if nodes.names is None else nodes.names.to_pylist()
+        seen |= {f"{name}.ids": nodes.ids.to_pylist(), f"{name}.names": names}
+        seen[f"{name}.attributes"] = nodes.attributes.to_pydict()
+    for relation, matrix in hin.matrices.items():
+        table = hin.edge_tables.get(relation)
+        seen[f"{relation.name}.weights"] = matrix.data.tolist()
+        seen[f"{relation.name}.attributes"] = {} if table is None else table.attributes.to_pydict()
+    return seen
+
+
+def check_read(
+    folder: Path, files: Files, expected: dict[str, int] | str, more: Mapping[str, Any] | None = None
+) -> HIN | str:
+    """Write files, load them, and compare; return the graph, or the sentence of the refusal.
+
+    Parameters
+    ----------
+    folder
+        Where to write.
+    files
+        Contents by name, as `write` takes them.
+    expected
+        What `shape` says of the graph, or a pattern that its refusal must match.
+    more
+        What `observed` says of it. Further keys: `notes` are the beginnings of all notes, `noted` are texts in some
+        notes; `load` names the file to load rather than its folder.
+
+    """
+    more = dict(more or {})
+    source: Path = write(folder, **files) / more.pop("load", "")
+    if isinstance(expected, str):
+        with pytest.raises(NeuPathError, match=expected) as refused:
+            load(source)
+        return str(refused.value)
+    hin = load(source)
+    assert shape(hin) == expected
+    if (starts := more.pop("notes", None)) is not None:
+        assert len(hin.notes) == len(starts), hin.notes
+        assert all(note.startswith(start) for note, start in zip(hin.notes, starts, strict=True)), hin.notes
+    assert not [text for text in more.pop("noted", ()) if not any(text in note for note in hin.notes)], hin.notes
+    seen = observed(hin)
+    assert {key: seen[key] for key in more} == more
+    return hin
 
 
 HOSTILE_TEXTS = (
