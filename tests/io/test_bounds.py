@@ -1,6 +1,5 @@
 """Sources from strangers: small files that would cost much, files that never end, files outside a folder."""
 
-import gzip
 import os
 import pickle
 import weakref
@@ -8,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import neupath as npth
@@ -19,9 +17,7 @@ from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.io import import_store, text_files
 from neupath.store import read_update
-from tests.tables import shape, write
-
-EDGES = '[[edges]]\nname = "r"\nfile = "{}"\nsource = "a"\ntarget = "b"\n'
+from tests.tables import Case, check_read, edges_toml, shape, write
 
 
 # ---- Bounds --------------------------------------------------------------------------------------
@@ -32,28 +28,11 @@ def test_a_line_that_never_ends_is_refused(
 ) -> None:
     monkeypatch.setattr(files, "LONGEST_LINE", 1 << 18)
     line = "x\tr\ty\n" if name == "kg.txt" else "1\t2\n" if ".tsv" in name else "1,2\n"
-    text = (line * after + "x" * (3 << 20) + "\n").encode()
-    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    path = write(tmp_path, **{name: line * after + "x" * (3 << 20) + "\n"}) / name
     for read in (npth.load, lambda path: import_store(path, tmp_path / "store", memory_limit="256MiB")):
         with pytest.raises(NeuPathError, match=rf"line {after + 1}: the line is longer than 262,144 characters"):
-            read(tmp_path / name)
+            read(path)
     assert not (tmp_path / "store").exists()
-
-
-def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_files, "_MOST_UNZIPPED", 1 << 20)
-    bomb = gzip.compress(b"a_id,b_id\n" + b"1,2\n" * (1 << 20))
-    for name, content in (("a_b.csv.gz", bomb), ("a_b.tsv.gz", bomb.replace(b",", b"\t")), ("a.graphml.gz", bomb)):
-        path = tmp_path / name
-        path.write_bytes(content)
-        with pytest.raises(NeuPathError, match=r"unzips to more than 200 times its size .*; if that is right, unzip"):
-            npth.load(path)
-
-
-def test_many_columns_are_refused(tmp_path: Path) -> None:
-    names = ",".join(["a_id", "b_id", *(f"c{number}" for number in range(20_000))])
-    with pytest.raises(NeuPathError, match=r"a_b.csv has 20,002 columns, and at most 20,000 are read"):
-        npth.load(write(tmp_path / "g", a_b__csv=f"{names}\n"))
 
 
 def test_many_relations_are_refused(tmp_path: Path) -> None:
@@ -66,8 +45,7 @@ def test_many_relations_are_refused(tmp_path: Path) -> None:
 
 def test_relations_with_few_edges_take_little_memory(tmp_path: Path) -> None:
     rows = "".join(f"h{number}\tr{max(0, number - 699)}\tt{number}\n" for number in range(705))
-    triples = "head\trelation\ttail\n" + rows
-    hin = npth.load(write(tmp_path / "g", kg__txt=triples) / "kg.txt")
+    hin = npth.load(write(tmp_path / "g", kg__txt=f"head\trelation\ttail\n{rows}") / "kg.txt")
     relation = hin.schema.relations[3]
     assert hin.matrices[relation].shape == (1410, 1410)
     assert hin.matrices[relation].tocoo().coords[0].tolist() == [702]
@@ -94,10 +72,61 @@ def test_a_matrix_without_its_empty_rows_is_the_same_matrix() -> None:
         assert hin.matrices[relation].indptr.dtype == np.int32
 
 
+# ---- One source, one sentence --------------------------------------------------------------------
+BOMB = b"a_id,b_id\n" + b"1,2\n" * (1 << 20)
+UNZIPS = r"unzips to more than 200 times its size .*; if that is right, unzip"
+HGB = {"node__dat": "0\tA\t0\n", "link__dat": "0\t0\t0\n"}
+NOT_UTF8 = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff\xfe"]).buffers()[1:]])
+XML = "<{0}><graph>{1}<edge id='e' source='a' target='{2}'/></graph></{0}>"
+EDGE = "edge [ source 0 target 0 directed 1 directed 1 ]"
+CASES: dict[str, Case] = {
+    **{f"a gzip bomb: {name}": ({name: content}, UNZIPS, {"load": name}) for name, content in (
+        ("a_b.csv.gz", BOMB), ("a_b.tsv.gz", BOMB.replace(b",", b"\t")), ("a.graphml.gz", BOMB),
+    )},
+    "many columns": (
+        {"a_b__csv": ",".join(["a_id", "b_id", *(f"c{number}" for number in range(20_000))]) + "\n"},
+        r"a_b.csv has 20,002 columns, and at most 20,000 are read",
+    ),
+    "deep nesting of graph.toml": (HGB | {"graph__toml": "a = " + "[" * 100_000}, "nested too deeply"),
+    "deep nesting of info.dat": (HGB | {"info__dat": "[" * 100_000}, "nested too deeply|does not name the types"),
+    "deep nesting of GML": ({"g.gml": "graph [ a " + "[ a " * 100_000}, "nested too deeply", {"load": "g.gml"}),
+    # ---- Values that would become something else -------------------------------------------------
+    "texts of Parquet that are not UTF-8": (
+        {"a_b.parquet": {"a_id": NOT_UTF8, "b_id": ["x"]}}, "a_b.parquet cannot be read: .*UTF8",
+        {"load": "a_b.parquet"},
+    ),
+    "an id that is not a number is missing": (
+        {"a_b.parquet": {"a_id": [1.0, float("nan")], "b_id": ["x", "y"]}}, "row 2: the edge has an empty a id",
+    ),
+    "an integer weight that no float holds": (
+        {"a_b.parquet": {"a_id": [1, 2], "b_id": [1, 2], "weight": [1, 2**53 + 1]}},
+        "row 2: weight 9007199254740993 cannot be held exactly, because weights",
+    ),
+    "a second byte-order mark": ({"a_b__csv": "\ufeff\ufeffa_id,b_id\n1,2\n"}, "begins with two byte-order marks"),
+    **{f"{what} of {suffix}": (
+        {f"g.{suffix}": XML.format(suffix, nodes, target)}, message, {"load": f"g.{suffix}"}
+    ) for suffix in ("graphml", "gexf") for what, nodes, target, message in (
+        ("a node given twice", "<node id='a'/><node id='a'/>", "a",
+         "node id 'a' is repeated; node ids must be unique"),
+        ("an edge to nowhere", "<node id='a'/>", "z",
+         "the edge from 'a' to 'z' leads to 'z', which is not a node of the file"),
+    )},
+    "an attribute of GML given twice is no traceback": (
+        {"g.gml": f'graph [ directed 1 node [ id 0 label "a" ] {EDGE} ]'}, {"node -edge-> node": 1}, {"load": "g.gml"}
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sources(tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_files, "_MOST_UNZIPPED", 1 << 20)
+    check_read(tmp_path / "g", *CASES[case])
+
+
 # ---- Files that are not files --------------------------------------------------------------------
 @pytest.mark.parametrize("name", ["a.mat", "a.graphml", "pipe", "g/graph.toml", "g/a_b.csv"])
 def test_pipes_are_refused(tmp_path: Path, name: str) -> None:
-    write(tmp_path / "g", graph__toml=EDGES.format("a_b.csv"))
+    write(tmp_path / "g", graph__toml=edges_toml("r", "a_b.csv", "a", "b"))
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
     source = tmp_path / "g" if name.startswith("g/") else tmp_path / name
@@ -108,40 +137,22 @@ def test_pipes_are_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_links_to_themselves_end(tmp_path: Path) -> None:
-    folder = write(tmp_path / "g", a_b__csv="a_id,b_id\n1,2\n")
-    parts = folder / "c_d"
-    parts.mkdir()
-    pq.write_table(pa.table({"c_id": [1], "d_id": [2]}), parts / "0.parquet")
-    (parts / "x=1").symlink_to(parts)
-    (parts / "y=1").symlink_to(parts)
+    files = {"a_b__csv": "a_id,b_id\n1,2\n", "c_d/0__parquet": {"c_id": [1], "d_id": [2]}}
+    folder = write(tmp_path / "g", **files)
+    for name in ("x=1", "y=1"):
+        (folder / "c_d" / name).symlink_to(folder / "c_d")
     (folder / "loop.csv").symlink_to(folder / "loop.csv")
-    assert shape(npth.load(folder)) == {"a -a_b-> b": 1, "c -c_d-> d": 1}
+    check_read(folder, {}, {"a -a_b-> b": 1, "c -c_d-> d": 1})
 
 
 @pytest.mark.parametrize("name", ["../a_b.csv", "/etc/passwd", "x/../../a_b.csv"])
 def test_the_graph_toml_of_a_folder_names_only_files_in_it(tmp_path: Path, name: str) -> None:
     write(tmp_path, a_b__csv="a_id,b_id\n1,2\n")
-    folder = write(tmp_path / "g", graph__toml=EDGES.format(name))
-    with pytest.raises(NeuPathError, match=r"which is outside its folder; move the file into the folder or link"):
-        npth.load(folder)
-    (folder / "x").mkdir()
+    files = {"graph__toml": edges_toml("r", name, "a", "b")}
+    check_read(tmp_path / "g", files, r"which is outside its folder; move the file into the folder or link")
+    (tmp_path / "g" / "x").mkdir()
     if name != "/etc/passwd":  # whoever gives a graph.toml may name any file in it
-        assert shape(npth.load(folder, config=folder / "graph.toml")) == {"a -r-> b": 1}
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("graph.toml", "a = " + "[" * 100_000),
-        ("info.dat", "[" * 100_000),
-        ("g.gml", "graph [ a " + "[ a " * 100_000),
-    ],
-)
-def test_deep_nesting_is_refused(tmp_path: Path, name: str, text: str) -> None:
-    folder = write(tmp_path / "g", node__dat="0\tA\t0\n", link__dat="0\t0\t0\n")
-    (folder / name).write_text(text)
-    with pytest.raises(NeuPathError, match="nested too deeply|does not name the types"):
-        npth.load(folder / name if name == "g.gml" else folder)
+        assert shape(npth.load(tmp_path / "g", config=tmp_path / "g" / "graph.toml")) == {"a -r-> b": 1}
 
 
 def test_quotes_in_tabbed_updates_are_ordinary_characters_as_in_tables(tmp_path: Path) -> None:
@@ -149,46 +160,3 @@ def test_quotes_in_tabbed_updates_are_ordinary_characters_as_in_tables(tmp_path:
     update = read_update(add=[tmp_path / "new.tsv"])
     nodes = npth.load(tmp_path / "a_b.tsv").nodes
     assert (update.add_edges[0].source, update.add_edges[0].target) == (nodes["a"].id(0), nodes["b"].id(0))
-
-
-# ---- Values that would become something else -----------------------------------------------------
-def test_texts_of_parquet_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
-    raw = pa.Array.from_buffers(pa.string(), 1, [None, *pa.array([b"\xff\xfe"]).buffers()[1:]])
-    pq.write_table(pa.table({"a_id": raw, "b_id": ["x"]}), tmp_path / "a_b.parquet")
-    with pytest.raises(NeuPathError, match="a_b.parquet cannot be read: .*UTF8"):
-        npth.load(tmp_path / "a_b.parquet")
-
-
-def test_an_id_that_is_not_a_number_is_missing(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"a_id": [1.0, float("nan")], "b_id": ["x", "y"]}), tmp_path / "a_b.parquet")
-    with pytest.raises(NeuPathError, match="row 2: the edge has an empty a id"):
-        npth.load(tmp_path / "a_b.parquet")
-
-
-def test_an_integer_weight_that_no_float_holds_is_named(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"a_id": [1, 2], "b_id": [1, 2], "weight": [1, 2**53 + 1]}), tmp_path / "a_b.parquet")
-    with pytest.raises(NeuPathError, match="row 2: weight 9007199254740993 cannot be held exactly, because weights"):
-        npth.load(tmp_path / "a_b.parquet")
-
-
-def test_a_second_byte_order_mark_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(NeuPathError, match="begins with two byte-order marks"):
-        npth.load(write(tmp_path / "g", a_b__csv="\ufeff\ufeffa_id,b_id\n1,2\n"))
-
-
-@pytest.mark.parametrize("suffix", ["graphml", "gexf"])
-def test_nodes_given_twice_and_edges_to_nowhere_are_refused(tmp_path: Path, suffix: str) -> None:
-    graph = "<{0}><graph>{1}<edge id='e' source='a' target='{2}'/></graph></{0}>"
-    path = tmp_path / f"g.{suffix}"
-    path.write_text(graph.format(suffix, "<node id='a'/><node id='a'/>", "a"))
-    with pytest.raises(NeuPathError, match="node id 'a' is repeated; node ids must be unique"):
-        npth.load(path)
-    path.write_text(graph.format(suffix, "<node id='a'/>", "z"))
-    with pytest.raises(NeuPathError, match="the edge from 'a' to 'z' leads to 'z', which is not a node of the file"):
-        npth.load(path)
-
-
-def test_an_attribute_given_twice_is_no_traceback(tmp_path: Path) -> None:
-    edge = "edge [ source 0 target 0 directed 1 directed 1 ]"
-    (tmp_path / "g.gml").write_text(f'graph [ directed 1 node [ id 0 label "a" ] {edge} ]')
-    assert shape(npth.load(tmp_path / "g.gml")) == {"node -edge-> node": 1}

@@ -8,20 +8,85 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import neupath as npth
-from neupath import HIN, NeuPathError
-from neupath.cli import main
+from neupath import HIN
 from neupath.graph.hin import Edges, digest
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.io import write_folder
 from neupath.io.draft import draft_of
-from tests.tables import write
+from tests.command_line import Run
+from tests.tables import Case, check_read, edges_toml, write
 
-RATES = '[[edges]]\nname = "rates"\nfile = "user_movie.csv"\nsource = "user"\ntarget = "movie"\n'
+CODES = {"user_movie__csv": "user_id,movie_id,code,ts,when,extra\n1,2,007,964982703,2020-01-01T00:00:00Z,x\n2,2,,,,y\n"}
+TWICE = {"user_movie__csv": "user_id,movie_id,rating,weight\n1,2,4,9\n1,2,3,8\n"}
+LONG = {"user_movie__parquet": {
+    "user_id": [1], "movie_id": [2], "review": ["long " * 50], "tags": [["x"]], "place": [{"x": 1}]}}  # fmt: skip
+STREAMED = {"user_movie__csv": "user,movies,when\na,x|y,2020-01-01\nb,y,2021-01-01\n"}
+
+
+def rates(more: str, suffix: str = "csv") -> dict[str, str]:
+    return {"graph__toml": edges_toml("rates", f"user_movie.{suffix}", "user", "movie", more)}
+
+
+RATES, CALLED = {"user -rates-> movie": 1}, {"user -user_movie-> movie": 1}
+CASES: dict[str, Case] = {
+    "the weight is an attribute under the name of its column": (
+        TWICE | rates('weight = "rating"'), RATES,
+        {"rates.attributes": {"rating": [4.0, 3.0]}, "rates.weights": [7.0], "notes": [
+            "user_movie.csv: the column weight was left out: weight is the name of the weight itself, and that is "
+            "another column",
+        ]},
+    ),
+    "the weight by its name": (
+        TWICE, CALLED, {"user_movie.attributes": {"rating": [4, 3]}, "user_movie.weights": [17.0]}
+    ),
+    "kinds by what the cells hold": (
+        CODES, {"user -user_movie-> movie": 2}, {"user_movie.attributes": {
+            "code": [7, None], "ts": [datetime(2000, 7, 30, 18, 45, 3), None],
+            "when": [datetime(2020, 1, 1), None], "extra": ["x", "y"]}},
+    ),
+    "kinds by graph.toml": (
+        CODES | rates('attributes = ["code", "ts", "when"]\n'
+                      'attribute_types = {code = "text", ts = "integer", when = "date"}'),
+        {"user -rates-> movie": 2}, {"rates.attributes": {
+            "code": ["007", None], "ts": [964982703, None], "when": [date(2020, 1, 1), None]}},
+    ),
+    "no attributes by graph.toml": (
+        CODES | rates("attributes = []"), {"user -rates-> movie": 2}, {"rates.attributes": {}}
+    ),
+    **{f"graph.toml: {line}": (CODES | rates(line), message) for line, message in (
+        ('attributes = ["cod"]', "has no column 'cod' for the attributes .* did you mean 'code'"),
+        ('attribute_types = {code = "txt"}', "says that code is 'txt'; it can be integer, .* did you mean 'text'"),
+        ('attribute_types = {extra = "number"}', "line 2: extra is 'x', and attribute_types .* says it is 'number'"),
+        ('attribute_types = {ts = "time"}', "line 2: ts is '964982703', .* can be .* unix"),
+    )},
+    "long texts and nested values are left out": (
+        LONG, CALLED, {"user_movie.attributes": {}, "notes": [
+            "user_movie.parquet: the column review was left out: its texts are long; attributes in graph.toml would",
+            "user_movie.parquet: the column tags was left out: its values are of type list<element: string>",
+            "user_movie.parquet: the column place was left out: its values are of type struct<x: int64>",
+        ]},
+    ),
+    "long texts by graph.toml": (
+        LONG | rates('attributes = ["review"]', "parquet"), RATES, {"rates.attributes": {"review": ["long " * 50]}}
+    ),
+    "columns without a header are named by position": (
+        {"user_item__tsv": "u1\ti1\t5\nu2\ti1\t3\n"}, {"user -user_item-> item": 2},
+        {"user_item.attributes": {"column_3": [5, 3]}},
+    ),
+    "several targets in a cell share the attributes of their row": (
+        STREAMED, {"user -user_movie-> movie": 3},
+        {"user_movie.attributes": {"when": [date(2020, 1, 1), date(2020, 1, 1), date(2021, 1, 1)]}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_columns_beside_the_ends(tmp_path: Path, case: str) -> None:
+    check_read(tmp_path / "g", *CASES[case])
 
 
 def attributes(hin: HIN) -> dict[str, Any]:
@@ -58,74 +123,6 @@ def everything() -> HIN:
     )
 
 
-# ---- Which columns -------------------------------------------------------------------------------
-def test_the_weight_is_an_attribute_under_the_name_of_its_column(tmp_path: Path) -> None:
-    folder = write(tmp_path / "g", user_movie__csv="user_id,movie_id,rating,weight\n1,2,4,9\n1,2,3,8\n")
-    (folder / "graph.toml").write_text(f'{RATES}weight = "rating"\n')
-    hin = npth.load(folder)
-    assert attributes(hin) == {"rating": [4.0, 3.0]}
-    assert next(iter(hin.matrices.values())).data.tolist() == [7.0]
-    assert hin.notes == (
-        "user_movie.csv: the column weight was left out: weight is the name of the weight itself, and that is another "
-        "column",
-    )
-    (folder / "graph.toml").unlink()
-    assert attributes(npth.load(folder)) == {"rating": [4, 3]}
-    assert next(iter(npth.load(folder).matrices.values())).data.tolist() == [17.0]
-
-
-def test_graph_toml_names_and_types_attributes(tmp_path: Path) -> None:
-    rows = "user_id,movie_id,code,ts,when,extra\n1,2,007,964982703,2020-01-01T00:00:00Z,x\n2,2,,,,y\n"
-    folder = write(tmp_path / "g", user_movie__csv=rows)
-    assert kinds(npth.load(folder)) == {"code": "integer", "ts": "time", "when": "time", "extra": "text"}
-    (folder / "graph.toml").write_text(
-        f'{RATES}attributes = ["code", "ts", "when"]\n'
-        'attribute_types = {code = "text", ts = "integer", when = "date"}\n'
-    )
-    assert attributes(npth.load(folder)) == {
-        "code": ["007", None], "ts": [964982703, None], "when": [date(2020, 1, 1), None],
-    }  # fmt: skip
-    (folder / "graph.toml").write_text(f"{RATES}attributes = []\n")
-    assert not npth.load(folder).edge_tables
-    for line, message in (
-        ('attributes = ["cod"]', "has no column 'cod' for the attributes .* did you mean 'code'"),
-        ('attribute_types = {code = "txt"}', "says that code is 'txt'; it can be integer, .* did you mean 'text'"),
-        ('attribute_types = {extra = "number"}', "line 2: extra is 'x', and attribute_types .* says it is 'number'"),
-        ('attribute_types = {ts = "time"}', "line 2: ts is '964982703', .* can be .* unix"),
-    ):
-        (folder / "graph.toml").write_text(f"{RATES}{line}\n")
-        with pytest.raises(NeuPathError, match=message):
-            npth.load(folder)
-
-
-def test_long_texts_and_nested_values_are_left_out_with_a_note(tmp_path: Path) -> None:
-    folder = tmp_path / "g"
-    folder.mkdir()
-    table = pa.table({"user_id": [1], "movie_id": [2], "review": ["long " * 50], "tags": [["x"]], "place": [{"x": 1}]})
-    pq.write_table(table, folder / "user_movie.parquet")
-    hin = npth.load(folder)
-    assert not hin.edge_tables
-    assert [note.partition(" was left out: ")[::2] for note in hin.notes] == [
-        ("user_movie.parquet: the column review", "its texts are long; attributes in graph.toml would read it"),
-        ("user_movie.parquet: the column tags", "its values are of type list<element: string>"),
-        ("user_movie.parquet: the column place", "its values are of type struct<x: int64>"),
-    ]
-    (folder / "graph.toml").write_text(RATES.replace("csv", "parquet") + 'attributes = ["review"]\n')
-    assert attributes(npth.load(folder)) == {"review": ["long " * 50]}
-
-
-def test_tables_without_a_header_name_their_columns_by_position(tmp_path: Path) -> None:
-    hin = npth.load(write(tmp_path / "g", user_item__tsv="u1\ti1\t5\nu2\ti1\t3\n"))
-    assert attributes(hin) == {"column_3": [5, 3]}
-
-
-def test_several_targets_in_a_cell_share_the_attributes_of_their_row(tmp_path: Path) -> None:
-    folder = write(tmp_path / "g", user_movie__csv="user,movies,when\na,x|y,2020-01-01\nb,y,2021-01-01\n")
-    hin = npth.load(folder)
-    ((_, table),) = hin.edge_tables.items()
-    assert table.attributes["when"].to_pylist() == [date(2020, 1, 1), date(2020, 1, 1), date(2021, 1, 1)]
-
-
 def test_a_draft_of_graph_toml_keeps_the_attributes(tmp_path: Path) -> None:
     folder = write(tmp_path / "g", user_movie__csv="user_id,movie_id,stars,note\n1,2,4,x\n1,3,3,y\n")
     draft = draft_of(str(folder))
@@ -136,7 +133,7 @@ def test_a_draft_of_graph_toml_keeps_the_attributes(tmp_path: Path) -> None:
     assert uses[2][-1] == "attribute of user -user_movie-> movie"
 
 
-# ---- Sources -------------------------------------------------------------------------------------
+# ---- Other sources -------------------------------------------------------------------------------
 def test_frames() -> None:
     frame = pd.DataFrame({
         "user": [1, 2], "movie": [3, 3], "at": pd.to_datetime(["2020-01-01", None]), "day": ["2020-01-01", None],
@@ -189,17 +186,12 @@ def test_pyg_and_dgl_have_the_attributes_of_each_edge() -> None:
     assert table["share"].to_pylist() == [0.5, None, 1.5, -2.0]
     parts = hin.to_dgl_dict()
     knows = parts["attributes"]["person", "knows", "person"]["since"].tolist()
-    assert (knows, parts["data_dict"]["person", "knows", "person"][0].tolist()) == (
-        [1999, 2000, 2001, 1999, 2000],
-        [2, 0, 1, 0, 1],
-    )
+    rows = parts["data_dict"]["person", "knows", "person"][0].tolist()
+    assert (knows, rows) == ([1999, 2000, 2001, 1999, 2000], [2, 0, 1, 0, 1])
 
 
-def test_info_lists_the_attributes_of_edges(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = write(tmp_path / "g", user_movie__csv="user_id,movie_id,stars,note\n1,2,4,x\n")
-    with pytest.raises(SystemExit) as left:
-        main(["info", str(folder)])
-    assert left.value.code == 0
-    out = capsys.readouterr().out
-    assert "stars (integer), note (text)" in out
-    assert "left out" not in out
+def test_info_lists_the_attributes_of_edges(tmp_path: Path, run: Run) -> None:
+    shown = run("info", write(tmp_path / "g", user_movie__csv="user_id,movie_id,stars,note\n1,2,4,x\n"))
+    assert shown.code == 0
+    assert "stars (integer), note (text)" in shown.out
+    assert "left out" not in shown.out
