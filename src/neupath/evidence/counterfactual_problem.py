@@ -349,7 +349,7 @@ def _edge_keys(edges: NewEdges) -> frozenset[tuple[Relation, tuple[int, ...]]]:
 
 def relations_on(path: MetaPath) -> list[Relation]:
     """Return the relations that a meta-path follows."""
-    return list(dict.fromkeys(link.relation for step in path.steps for link in step.links))
+    return list(dict.fromkeys(link.relation for link in path.links))
 
 
 def _coordinates(matrix: Csr) -> tuple[Ints, Ints, Floats]:

@@ -240,7 +240,7 @@ def relations_of(scorer: Scorer) -> list[Relation]:
     paths = _paths_of(scorer)
     if not paths:
         return list(scorer.hin_.schema.relations)
-    return list(dict.fromkeys(link.relation for path in paths for step in path.steps for link in step.links))
+    return list(dict.fromkeys(link.relation for path in paths for link in path.links))
 
 
 def degree_classes(

@@ -307,6 +307,11 @@ class AnyOf(_Several):
     binds, word, kleene = 0, "or", "or_kleene"
 
 
+def all_of(conditions: Sequence[Condition]) -> Condition | None:
+    """Return the condition that all of some hold; None if there are none."""
+    return All(tuple(conditions)) if len(conditions) > 1 else next(iter(conditions), None)
+
+
 def _within(condition: Condition, binds: int) -> str:
     return str(condition) if condition.binds >= binds else f"({condition})"
 
@@ -731,9 +736,9 @@ class Filter:
     def __str__(self) -> str:
         """Write the brackets behind a node type or a relation."""
         pinned = [part for part in self._conditions() if isinstance(part, Pinned)]
-        others = [part for part in self._conditions() if not isinstance(part, Pinned)]
-        inner = [str(All(tuple(others)) if len(others) > 1 else others[0])] if others else []
-        inner += [] if self.weight is None else [f"weight: {self.weight}"]
+        others = all_of([part for part in self._conditions() if not isinstance(part, Pinned)])
+        weight = None if self.weight is None else f"weight: {self.weight}"
+        inner = [str(part) for part in (others, weight) if part is not None]
         return "".join(map(str, pinned)) + (f"[{'; '.join(inner)}]" if inner else "")
 
     def _conditions(self) -> tuple[Condition, ...]:

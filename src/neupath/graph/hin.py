@@ -267,7 +267,7 @@ class HIN:
         for node_type, node_filter in zip(metapath.node_types, metapath.filters, strict=True):
             if node_filter is not None:
                 node_filter.check(self.nodes[node_type])
-        for link in {link: None for step in metapath.steps for link in step.links}:
+        for link in dict.fromkeys(metapath.links):
             if link.edge_filter is not None:
                 link.edge_filter.check(self.edge_records(link.relation))
 

@@ -383,7 +383,7 @@ class _PathReader:
         """Read `{node, node}` and `[condition; weight: expression]` behind a node type or a relation."""
         if not self._rest().startswith(("[", "{")):
             return None
-        from neupath.graph.conditions import All, Filter, Reader
+        from neupath.graph.conditions import Filter, Reader, all_of
 
         reader = Reader("meta-path", self.text, self.position, closings="];", error=MetaPathError)
         conditions: list[Condition] = []
@@ -404,8 +404,7 @@ class _PathReader:
         self.position = reader.at if conditions or weight is not None else self.position
         if not conditions and weight is None:
             return None
-        where = None if not conditions else conditions[0] if len(conditions) == 1 else All(tuple(conditions))
-        return Filter(where, weight)
+        return Filter(all_of(conditions), weight)
 
     def _rest(self) -> str:
         return self.text[self.position :].lstrip()
@@ -659,6 +658,11 @@ class MetaPath:
         return follows_all and not has_direction and clear
 
     @property
+    def links(self) -> Links:
+        """The links of all steps, one after the other."""
+        return tuple(link for step in self.steps for link in step.links)
+
+    @property
     def filters(self) -> "tuple[Filter | None, ...]":
         """What is said of the nodes at each position, one more than there are steps."""
         return (self.steps[0].source_filter, *(step.target_filter for step in self.steps))
@@ -667,6 +671,10 @@ class MetaPath:
     def is_filtered(self) -> bool:
         """Whether the path has conditions or weights of its own."""
         return any(step.is_filtered for step in self.steps)
+
+    def with_links(self, change: Callable[[Link], Link]) -> "MetaPath":
+        """Return the path with each of its links changed."""
+        return MetaPath(self.schema, tuple(Step(tuple(map(change, step.links))) for step in self.steps))
 
     def with_filters(self, filters: "Iterable[Filter | None]") -> "MetaPath":
         """Return the path with other filters at its positions; those of its edges stay."""
@@ -696,31 +704,25 @@ class MetaPath:
         """Return the path with one more condition or weight on the edges of a relation, by its name."""
         from neupath.graph.conditions import narrowed
 
-        names = dict.fromkeys(link.relation.name for step in self.steps for link in step.links)
+        names = dict.fromkeys(link.relation.name for link in self.links)
         if relation not in names:
             raise MetaPathError(
                 f"'{self}' does not follow a relation {relation!r}; it follows {listed(names)}"
                 f"{did_you_mean(relation, names)}"
             )
-        steps = (
-            Step(
-                tuple(
-                    replace(link, edge_filter=narrowed(link.edge_filter, extra))
-                    if link.relation.name == relation
-                    else link
-                    for link in step.links
-                )
-            )
-            for step in self.steps
-        )
-        return MetaPath(self.schema, tuple(steps))
+
+        def narrow(link: Link) -> Link:
+            is_meant = link.relation.name == relation
+            return replace(link, edge_filter=narrowed(link.edge_filter, extra)) if is_meant else link
+
+        return self.with_links(narrow)
 
     def reversed(self) -> "MetaPath":
         return MetaPath(self.schema, tuple(step.reversed() for step in reversed(self.steps)))
 
     def plain(self) -> "MetaPath":
         """Return the path without its conditions and weights."""
-        return MetaPath(self.schema, tuple(Step(tuple(link.plain for link in step.links)) for step in self.steps))
+        return self.with_links(lambda link: link.plain)
 
     @property
     def is_symmetric(self) -> bool:
@@ -757,7 +759,7 @@ class MetaPath:
 
         `parallel` are the relations with parallel edges, which are judged one by one, and as their sum once changed.
         """
-        for link in (link for step in self.steps for link in step.links):
+        for link in self.links:
             if link.edge_filter is not None and link.relation in parallel:
                 raise MetaPathError(
                     f"{what} changes edges, which are added up then, and '{self}' has conditions or weights of the "

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from neupath._runtime.lazy_module import LazyModule
 from neupath.errors import QueryError, did_you_mean, listed
 from neupath.graph.conditions import (
-    Arithmetic,
     Attribute,
     Comparison,
     Condition,
@@ -15,12 +14,13 @@ from neupath.graph.conditions import (
     Expression,
     Filter,
     Value,
+    all_of,
     narrowed,
     parse_expression,
     plain_values,
     refuse_text_times,
 )
-from neupath.graph.metapath import MetaPath, Step
+from neupath.graph.metapath import Link, MetaPath
 
 if TYPE_CHECKING:
     from neupath.graph.hin import HIN
@@ -97,7 +97,9 @@ class Refinement:
         """Return a meta-path with the conditions and weights that this means."""
         for relation, text in self.weights.items():
             expression = parse_expression(text) if isinstance(text, str) else text
-            metapath = _with_weight(metapath, relation, expression)
+            if any(link.edge_filter and link.edge_filter.weight for link in _links(metapath, {relation})):
+                raise QueryError(f"'{metapath}' has a weight of {relation} in its text already; leave one of them out")
+            metapath = metapath.where_edges(relation, Filter(weight=expression))
         return metapath if self.time is None else self._with_times(hin, metapath, *_places(hin, metapath, self.time))
 
     def _with_times(self, hin: "HIN", path: MetaPath, attribute: str, positions: set[int], names: set[str]) -> MetaPath:
@@ -107,24 +109,21 @@ class Refinement:
             refuse_text_times(hin.edge_records(link.relation), attribute)
         conditions = self._conditions(attribute)
         decay = None if self.half_life is None else self._decay(hin, path, attribute, positions, names)
-        if positions:
-            extra = Filter(conditions, decay)
-            ends = (narrowed(f, extra) if place in positions else f for place, f in enumerate(path.filters))
-            path = path.with_filters(ends)
-        for name in sorted(names):
-            path = path if conditions is None else path.where_edges(name, Filter(conditions))
-            path = path if decay is None else _with_weight(path, name, decay, times=True)
-        return path
+        extra = Filter(conditions, decay)
+
+        def narrow(link: Link) -> Link:
+            if link.relation.name not in names:
+                return link
+            own = link.edge_filter or Filter()
+            own = own if decay is None or own.weight else replace(own, weight=Attribute("weight"))
+            return replace(link, edge_filter=narrowed(own, extra))
+
+        filters = (narrowed(own, extra) if place in positions else own for place, own in enumerate(path.filters))
+        return path.with_links(narrow).with_filters(filters)
 
     def _conditions(self, attribute: str) -> Condition | None:
         bounds = [(">=", self.since), ("<=", self.until), ("<=", self.now)]
-        found = [Comparison(attribute, sign, bound) for sign, bound in bounds if bound is not None]
-        if not found:
-            return None
-        condition: Condition = found[0]
-        for each in found[1:]:
-            condition &= each
-        return condition
+        return all_of([Comparison(attribute, sign, bound) for sign, bound in bounds if bound is not None])
 
     def _decay(self, hin: "HIN", path: MetaPath, attribute: str, positions: set[int], names: set[str]) -> Decay:
         newest = self.now
@@ -191,40 +190,19 @@ def parse_weights(texts: Sequence[str]) -> dict[str, str]:
     return weights
 
 
-def _with_weight(path: MetaPath, relation: str, weight: Expression, *, times: bool = False) -> MetaPath:
-    """Return the path with another weight of a relation's edges, or with their weights multiplied by it."""
-    path = path.where_edges(relation, Filter())  # says which relations there are
-    steps = []
-    for step in path.steps:
-        links = []
-        for link in step.links:
-            own = link.edge_filter if link.relation.name == relation else None
-            if own is None:
-                links.append(link)
-                continue
-            if own.weight is not None and not times:
-                raise QueryError(f"'{path}' has a weight of {relation} in its text already; leave one of them out")
-            before = own.weight or Attribute("weight")
-            links.append(
-                replace(link, edge_filter=replace(own, weight=Arithmetic(before, "*", weight) if times else weight))
-            )
-        steps.append(Step(tuple(links)))
-    return MetaPath(path.schema, tuple(steps))
-
-
-def _links(path: MetaPath, names: set[str]) -> Iterator[Any]:
-    return (link for step in path.steps for link in step.links if link.relation.name in names)
+def _links(path: MetaPath, names: set[str]) -> Iterator[Link]:
+    return (link for link in path.links if link.relation.name in names)
 
 
 def _places(hin: "HIN", path: MetaPath, time: str) -> tuple[str, set[int], set[str]]:
     """Return the attribute that holds times, the positions whose nodes have it, and the relations whose edges do."""
     owner, dot, attribute = time.rpartition(".")
-    owners = {*path.node_types, *(link.relation.name for step in path.steps for link in step.links)}
+    owners = {*path.node_types, *(link.relation.name for link in path.links)}
     if not dot or owner not in owners:
         owner, attribute = "", time
     nodes = {t: hin.nodes[t].attributes.column_names for t in path.node_types if owner in ("", t)}
     edges: dict[str, list[str]] = {}
-    for link in (link for step in path.steps for link in step.links if owner in ("", link.relation.name)):
+    for link in (link for link in path.links if owner in ("", link.relation.name)):
         columns = hin.edge_kinds(link.relation)
         edges[link.relation.name] = list(dict.fromkeys([*edges.get(link.relation.name, ()), *columns]))
     positions = {place for place, t in enumerate(path.node_types) if attribute in nodes.get(t, ())}

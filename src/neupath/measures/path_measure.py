@@ -222,7 +222,7 @@ class PathMeasure(Scorer):
         if path is None or not path.is_filtered:
             return mark
         content = sha256()
-        for link in (link for step in path.steps for link in step.links if link.is_filtered):
+        for link in (link for link in path.links if link.is_filtered):
             matrix = link_matrix(self.hin_, link)
             for part in (matrix.indptr, matrix.indices, matrix.data):
                 content.update(np.ascontiguousarray(part).data)
