@@ -183,7 +183,7 @@ def write_files(graph: Graph, folder: Path) -> dict[str, Any]:
     for number, size in enumerate(sizes.values()):
         batches = range(0, size, 1 << 22)
         tables = (_nodes(first, min(first + (1 << 22), size)) for first in batches)
-        with snapshots.writing_nodes(target, number, _nodes(0, 1).schema) as out:
+        with snapshots.writing_table(snapshots.node_file(target, number), _nodes(0, 1).schema) as out:
             for table in tables:
                 out.write_table(table)
     facts = VersionFacts(0, sum(sizes.values()), entries + graph.count, 0, 0)
@@ -202,7 +202,7 @@ def open_graph(source: Path) -> HIN:
         return load(source)
     facts = VersionFacts(**json.loads((source / "facts.json").read_text(encoding="utf-8")))
     layout = StoreLayout(SCHEMA, (False,) * 3, (pa.schema([]),) * 3)
-    return to_hin(layout, snapshots.read_snapshot(source / "snapshot-0", layout, facts))
+    return to_hin(layout, snapshots.map_snapshot(source / "snapshot-0", layout, facts, verify=True))
 
 
 # ---- What a user does with it --------------------------------------------------------------------

@@ -30,12 +30,12 @@ def test_a_snapshot_of_either_width_is_searched(tmp_path, monkeypatch: pytest.Mo
     snapshots.write_matrix(tmp_path, 0, (3, 2), 5, [tuple(part[:2] for part in EDGES), tuple(p[2:] for p in EDGES)])
     for number, count in enumerate((3, 2)):
         table = node_table(pa.array(np.arange(count)), None, pa.table({}))
-        with snapshots.writing_nodes(tmp_path, number, table.schema) as out:
+        with snapshots.writing_table(snapshots.node_file(tmp_path, number), table.schema) as out:
             out.write_table(table)
     facts = VersionFacts(0, 5, 5, 0, 0)
     snapshots.seal(tmp_path, facts)
     layout = StoreLayout(SCHEMA, (False, False), (pa.schema([]), pa.schema([])))
-    hin = to_hin(layout, snapshots.read_snapshot(tmp_path, layout, facts))
+    hin = to_hin(layout, snapshots.map_snapshot(tmp_path, layout, facts, verify=True))
     (matrix,) = hin.matrices.values()
     assert matrix.indices.dtype == matrix.indptr.dtype == index
     assert matrix.toarray().tolist() == [[1.0, 2.0], [0.0, 1.0], [3.0, 1.0]]

@@ -11,7 +11,7 @@ from neupath.engine.scorer import RowChange
 from neupath.graph.edges import Edges, EdgeTables
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Rows
-from neupath.store.database import FIRST_ATTRIBUTE, edge_row_table
+from neupath.store.database import edge_row_table, edges_of_rows
 from neupath.store.versions import Pair, RowsChange, SingleEdges
 
 EdgeLog = Sequence[tuple[Relation, RowsChange]]
@@ -61,14 +61,7 @@ def _changed(base: Edges, changes: Sequence[RowsChange]) -> Edges:
         at = np.searchsorted(distinct, pairs).clip(max=len(distinct) - 1)
         kept = (distinct[at] != pairs) | (came >= last_ended[at])
         rows = rows.filter(pa.array(kept))
-    return to_edges(base, rows)
-
-
-def to_edges(like: Edges, rows: pa.Table) -> Edges:
-    """Return rows of `edge_row_table` as edges with the attributes that others of their relation have."""
-    sources, targets, weights = (rows[name].to_numpy() for name in ("source", "target", "weight"))
-    attributes = rows.select(rows.column_names[FIRST_ATTRIBUTE:]).rename_columns(like.attributes.column_names)
-    return Edges(like.relation, sources, targets, weights, attributes)
+    return edges_of_rows(base.relation, rows, base.attributes.column_names)
 
 
 def _pair_numbers(rows: pa.Table, directed: bool, width: int) -> Rows:
@@ -110,4 +103,4 @@ class NewestEdges:
                 if changed == relation:
                     single.advance(change)
             self._by_relation[relation] = single
-        return to_edges(base, self._by_relation[relation].at(pairs))
+        return edges_of_rows(relation, self._by_relation[relation].at(pairs), base.attributes.column_names)

@@ -4,7 +4,6 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +16,7 @@ from neupath._runtime.progress import Progress, no_progress, track
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
 from neupath.graph.edge_attributes import TEXT
-from neupath.graph.hin import HIN
+from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import Relation
 from neupath.store import database, snapshots
 from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, edge_row_table, node_table, run
@@ -71,39 +70,30 @@ def _write(hin: HIN, folder: Path, progress: Progress) -> None:
     tables = [node_table(nodes.ids, nodes.names, nodes.attributes) for nodes in hin.nodes.values()]
     layout = StoreLayout.of(hin)
     rows = {n: edge_row_table(hin.edge_tables[hin.schema.relations[n]]) for n in layout.described_relations}
+    matrices = {number: hin.matrices[relation] for number, relation in enumerate(hin.schema.relations)}
+    snapshot = snapshots.Snapshot(0, matrices, dict(enumerate(tables)), rows)
     connection = database.open_duckdb(folder / DATABASE, write=True)
     try:
         database.hide_progress_bar(connection)
         run(connection, "BEGIN TRANSACTION")
         database.create_tables(connection, layout)
-        facts = _insert(connection, hin, tables, progress)
+        for number in track(range(len(tables)), "nodes", progress):
+            database.replace_table(connection, f"nodes_{number}", tables[number])
+        for number in track(range(len(matrices)), "edges", progress):
+            edges = Edges.of(hin.schema.relations[number], matrices[number])
+            database.replace_table(connection, f"edges_{number}", database.edge_table(*edges.triplets))
         for number, table in rows.items():
-            database.create_edge_rows(connection, number, layout.edge_attributes[number])
+            columns = database.edge_row_columns(layout.edge_attributes[number])
+            database.create_table(connection, f"edge_rows_{number}", columns)
             database.insert_edge_rows(connection, number, table)
-            checksum = add_checksums(facts.edge_checksum, row_checksum(number, table))
-            facts = replace(facts, edge_checksum=checksum)
+        facts = snapshots.facts_of(connection, layout, snapshot)
         database.write_facts(connection, facts)
         run(connection, "COMMIT")
         run(connection, "CHECKPOINT")
     finally:
         connection.close()
-    matrices = {number: hin.matrices[relation] for number, relation in enumerate(hin.schema.relations)}
-    snapshots.write_snapshot(folder, snapshots.Snapshot(0, matrices, dict(enumerate(tables)), rows), facts)
+    snapshots.write_snapshot(folder, snapshot, facts)
     database.write_marker(folder, layout)
-
-
-def _insert(connection: Any, hin: HIN, tables: list[pa.Table], progress: Progress) -> VersionFacts:
-    node_sum, num_edges, edge_sum = 0, 0, 0
-    for number in track(range(len(tables)), "nodes", progress):
-        database.create_table(connection, f"nodes_{number}", tables[number])
-        node_sum += node_checksum(connection, number, "true", [])
-    for number in track(range(len(hin.schema.relations)), "edges", progress):
-        relation = hin.schema.relations[number]
-        edges = hin.pairs(relation).triplets
-        database.create_table(connection, f"edges_{number}", database.edge_table(*edges))
-        num_edges += len(edges[0])
-        edge_sum = add_checksums(edge_sum, edge_checksum(number, *edges))
-    return VersionFacts(0, sum(map(len, tables)), num_edges, node_sum, edge_sum)
 
 
 # ---- In batches ----------------------------------------------------------------------------------
@@ -139,18 +129,18 @@ class BulkWriter:
 
     def writing_nodes(self, number: int, schema: pa.Schema) -> AbstractContextManager[Any]:
         """Lend a writer for the nodes of a type, as tables of `node_table`."""
-        return snapshots.writing_nodes(self._snapshot, number, schema)
+        return snapshots.writing_table(snapshots.node_file(self._snapshot, number), schema)
 
     def write_edges(self, number: int, batches: Iterable[Triplets]) -> None:
         """Write the edges of a relation, each once, ordered by source and target."""
         self._begin()
-        run(self.connection, f"CREATE TABLE edges_{number} (source BIGINT, target BIGINT, weight DOUBLE)")
+        database.create_table(self.connection, f"edges_{number}", database.EDGE_COLUMNS)
         count, loops = 0, 0
         for edges in batches:
             if not len(edges[0]):
                 continue
             uncommitted = self._begin() + len(edges[0])
-            database.insert_table(self.connection, f"edges_{number}", database.edge_table(*edges))
+            database.insert(self.connection, f"edges_{number}", database.edge_table(*edges))
             count += len(edges[0])
             loops += int(np.count_nonzero(edges[0] == edges[1]))
             self._edge_checksum = add_checksums(self._edge_checksum, edge_checksum(number, *edges))
@@ -175,13 +165,13 @@ class BulkWriter:
     def write_edge_rows(self, number: int, attributes: pa.Schema, batches: Iterable[pa.Table]) -> None:
         """Write the single edges of a relation, as tables of `edge_row_schema`, in the order in which they came."""
         self._commit()  # a cursor of its own reads the rows back
-        database.create_edge_rows(self.connection, number, attributes)
+        database.create_table(self.connection, f"edge_rows_{number}", database.edge_row_columns(attributes))
         for rows in batches:
             database.insert_edge_rows(self.connection, number, rows)
         schema = database.edge_row_schema(attributes)
         texts = {field.name: self._texts(number, field.name) for field in schema if field.type == TEXT}
         query = f"SELECT {', '.join(schema.names)} FROM edge_rows_{number}"  # noqa: S608
-        with snapshots.writing_edge_rows(self._snapshot, number, schema) as out:
+        with snapshots.writing_table(snapshots.row_file(self._snapshot, number), schema) as out:
             for batch in fetch(self.connection, query):
                 table = _encoded(pa.Table.from_batches([batch]), schema, texts)
                 self._edge_checksum = add_checksums(self._edge_checksum, row_checksum(number, table))
@@ -205,7 +195,7 @@ class BulkWriter:
         sizes, node_sum = {}, 0
         for number, node_type in enumerate(layout.schema.node_types):
             nodes = snapshots.map_nodes(self._snapshot, number)
-            database.create_table(self.connection, f"nodes_{number}", nodes)
+            database.replace_table(self.connection, f"nodes_{number}", nodes)
             sizes[node_type] = len(nodes)
             node_sum += node_checksum(self.connection, number, "true", [])
         shapes = [(sizes[relation.source], sizes[relation.target]) for relation in layout.schema.relations]

@@ -95,7 +95,7 @@ def _wrong_snapshots(connection: Any, layout: StoreLayout, newest: int, folder: 
             problems.append(f"{path.name} is newer than the database; delete it, the store does without")
             continue
         try:
-            snapshot = snapshots.read_snapshot(path, layout, read_facts(connection, version))
+            snapshot = snapshots.map_snapshot(path, layout, read_facts(connection, version), verify=True)
             if digest(to_hin(layout, snapshot)) != digest(
                 to_hin(layout, rebuild_unchecked(connection, layout, version))
             ):

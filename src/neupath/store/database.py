@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from neupath._runtime.files import sync
 from neupath.errors import MissingExtraError, SourceError, WriteError, first_line
-from neupath.graph.edge_attributes import TEXT, kind_of, to_attribute, to_attributes
+from neupath.graph.edge_attributes import KINDS, TEXT, kind_of, to_attribute, to_attributes
 from neupath.graph.hin import HIN, Edges, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Rows
@@ -86,13 +86,19 @@ def write_marker(folder: Path, layout: "StoreLayout") -> None:
 PATIENCE = 10.0  # seconds to wait for another writer
 LOG_BYTES = 1 << 24  # size of the write-ahead log at which a checkpoint is due
 ROWS_PER_INSERT = 64  # rows that one statement writes as values; more are faster as a table
-_TABLES = """
-CREATE TABLE facts (content VARCHAR NOT NULL);
-CREATE TABLE versions (version BIGINT, nodes BIGINT, edges BIGINT, node_sum VARCHAR, edge_sum VARCHAR);
-CREATE TABLE changes (
-    version BIGINT, relation INTEGER, source BIGINT, target BIGINT, "before" DOUBLE, "after" DOUBLE
-);
-"""
+Columns = Mapping[str, str]
+"""The columns of a table, and the type of each in the database."""
+_LIVES = {"born": "BIGINT", "died": "BIGINT"}
+_PAIR = {"source": "BIGINT", "target": "BIGINT"}
+EDGE_COLUMNS: Columns = {**_PAIR, "weight": "DOUBLE"}
+_TABLES: Mapping[str, Columns] = {
+    "facts": {"content": "VARCHAR"},
+    "versions": {
+        "version": "BIGINT", "nodes": "BIGINT", "edges": "BIGINT", "node_sum": "VARCHAR", "edge_sum": "VARCHAR",
+    },
+    "changes": {"version": "BIGINT", "relation": "INTEGER", **_PAIR, "before": "DOUBLE", "after": "DOUBLE"},
+}  # fmt: skip
+"""The tables that every store has."""
 
 
 @dataclass(frozen=True)
@@ -216,8 +222,15 @@ def run_on(connection: Any, given: pa.Table, statement: str) -> None:
 
 def create_tables(connection: Any, layout: StoreLayout) -> None:
     """Create the tables that every store has."""
-    run(connection, _TABLES)
+    for table, columns in _TABLES.items():
+        create_table(connection, table, columns)
     run(connection, "INSERT INTO facts VALUES (?)", [layout.to_json()])
+
+
+def create_table(connection: Any, table: str, columns: Columns) -> None:
+    """Create an empty table."""
+    written = ", ".join(f'"{name}" {kind}' for name, kind in columns.items())
+    run(connection, f"CREATE TABLE {table} ({written})")
 
 
 _SQL_TYPES = {
@@ -267,10 +280,6 @@ def edge_row_table(edges: Edges, first: int = 0) -> pa.Table:
     return pa.table(columns | dict(zip(attribute_columns(attributes.num_columns), attributes.columns, strict=True)))
 
 
-FIRST_ATTRIBUTE = 4
-"""Where the attributes begin among the columns of `edge_row_table`."""
-
-
 def edge_row_schema(attributes: pa.Schema) -> pa.Schema:
     """Return the columns of `edge_row_table` for edges with these attributes."""
     numbers = [(name, pa.int64()) for name in ("row", "source", "target")]
@@ -278,28 +287,26 @@ def edge_row_schema(attributes: pa.Schema) -> pa.Schema:
     return pa.schema([*numbers, ("weight", pa.float64()), *kinds])
 
 
-def create_edge_rows(connection: Any, number: int, attributes: pa.Schema) -> None:
-    """Create the table of the single edges of a relation."""
-    columns = ", ".join(
-        f"{name} {_SQL_TYPES[kind_of(kind)]}"
-        for name, kind in zip(attribute_columns(len(attributes)), attributes.types, strict=True)
-    )
-    fixed = "row BIGINT, born BIGINT, died BIGINT, source BIGINT, target BIGINT, weight DOUBLE"
-    run(connection, f"CREATE TABLE edge_rows_{number} ({fixed}, {columns})")
+def edge_row_columns(attributes: pa.Schema) -> Columns:
+    """Return the columns of the table of the single edges of a relation."""
+    kinds = (_SQL_TYPES[kind_of(kind)] for kind in attributes.types)
+    own = dict(zip(attribute_columns(len(attributes)), kinds, strict=True))
+    return {"row": "BIGINT", **_LIVES, **EDGE_COLUMNS, **own}
+
+
+def edges_of_rows(relation: Relation, rows: pa.Table, attributes: Sequence[str]) -> Edges:
+    """Return rows of `edge_row_table` as edges, with the names of their attributes."""
+    sources, targets, weights = (rows[name].to_numpy() for name in EDGE_COLUMNS)
+    own = rows.select(rows.column_names[len(EDGE_COLUMNS) + 1 :])
+    return Edges(relation, sources, targets, weights, own.rename_columns(list(attributes)))
 
 
 def insert_edge_rows(connection: Any, number: int, rows: pa.Table, born: int = 0) -> None:
     """Insert single edges of a relation that come with a version."""
-    if 0 < len(rows) <= ROWS_PER_INSERT:
-        values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
-        insert_rows(connection, f"edge_rows_{number}", [(row, born, None, *others) for row, *others in values])
-        return
-    plain = [column.cast(pa.string()) if column.type == TEXT else column for column in rows.columns]
-    table = pa.table(plain, names=rows.column_names)
-    versions = {"born": pa.array(np.full(len(rows), born)), "died": pa.nulls(len(rows), pa.int64())}
-    for name, column in versions.items():
-        table = table.append_column(name, column)
-    insert_table(connection, f"edge_rows_{number}", table)
+    lives = {"born": pa.array(np.full(len(rows), born)), "died": pa.nulls(len(rows), pa.int64())}
+    for name, column in lives.items():
+        rows = rows.append_column(name, column)
+    insert(connection, f"edge_rows_{number}", rows)
 
 
 def read_edge_rows(connection: Any, number: int, layout: StoreLayout, where: str, values: Sequence[object]) -> pa.Table:
@@ -350,30 +357,34 @@ def read_facts(connection: Any, version: int | None = None) -> VersionFacts:
 def write_facts(connection: Any, *versions: VersionFacts) -> None:
     """Insert the facts of new versions."""
     rows = [(v.version, v.nodes, v.edges, str(v.node_checksum), str(v.edge_checksum)) for v in versions]
-    insert_rows(connection, "versions", rows)
+    columns = zip(_TABLES["versions"], zip(*rows, strict=True), strict=True)
+    insert(connection, "versions", pa.table({name: list(values) for name, values in columns}))
 
 
-def insert_rows(connection: Any, table: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """Insert rows of numbers and texts in few statements: a statement costs more than a row."""
-    for start in range(0, len(rows), ROWS_PER_INSERT):
-        some = rows[start : start + ROWS_PER_INSERT]
-        marks = ", ".join([f"({', '.join('?' * len(some[0]))})"] * len(some))
-        run(connection, f"INSERT INTO {table} VALUES {marks}", [value for row in some for value in row])  # noqa: S608
+def insert(connection: Any, table: str, rows: pa.Table) -> None:
+    """Insert rows into a table with the same columns: few of plain numbers and texts as values, which takes less."""
+    if 0 < len(rows) <= ROWS_PER_INSERT and all(kind in _PLAIN_TYPES for kind in rows.schema.types):
+        marks = ", ".join([f"({', '.join('?' * rows.num_columns)})"] * len(rows))
+        names = ", ".join(f'"{name}"' for name in rows.column_names)
+        values = zip(*(column.to_pylist() for column in rows.columns), strict=True)
+        run(connection, f"INSERT INTO {table} ({names}) VALUES {marks}", [each for row in values for each in row])  # noqa: S608
+    else:
+        plain = [column.cast(pa.string()) if column.type == TEXT else column for column in rows.columns]
+        given = pa.table(plain, names=rows.column_names)
+        run_on(connection, given, f"INSERT INTO {table} BY NAME SELECT * FROM given")  # noqa: S608
 
 
-def insert_table(connection: Any, table: str, rows: pa.Table) -> None:
-    """Insert an Arrow table into a table with the same columns."""
-    run_on(connection, rows, f"INSERT INTO {table} BY NAME SELECT * FROM given")  # noqa: S608
+_PLAIN_TYPES = {*KINDS.values(), pa.string(), pa.int32()}
 
 
-def create_table(connection: Any, table: str, rows: pa.Table) -> None:
+def replace_table(connection: Any, table: str, rows: pa.Table) -> None:
     """Create or replace a table, with the columns and rows of an Arrow table."""
     run_on(connection, rows, f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM given")  # noqa: S608
 
 
 def edge_table(sources: Rows, targets: Rows, weights: Floats) -> pa.Table:
     """Return edges of a relation as rows of their table."""
-    return pa.table({"source": sources, "target": targets, "weight": weights})
+    return pa.table(dict(zip(EDGE_COLUMNS, (sources, targets, weights), strict=True)))
 
 
 # ---- Connections ---------------------------------------------------------------------------------
@@ -458,30 +469,18 @@ def _refuse(objects: Sequence[tuple[Any, ...]]) -> None:
 
 
 def _expected_tables(layout: StoreLayout) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Return the tables of a store, and of each column the types that it may have; none for attributes."""
-    numbers: tuple[str, ...] = ("BIGINT",)
-    weight: tuple[str, ...] = ("DOUBLE",)
-    text: tuple[str, ...] = ("VARCHAR",)
-    edges = {"source": numbers, "target": numbers, "weight": weight}
-    tables: dict[str, dict[str, tuple[str, ...]]] = {
-        "facts": {"content": text},
-        "versions": {"version": numbers, "nodes": numbers, "edges": numbers, "node_sum": text, "edge_sum": text},
-        "changes": {"version": numbers, "relation": ("INTEGER",), "source": numbers, "target": numbers}
-        | {"before": weight, "after": weight},
-    }
-    lives = {"born": numbers, "died": numbers}
-    for number, attributes in enumerate(layout.attributes):
-        own: dict[str, tuple[str, ...]] = dict.fromkeys(attribute_columns(len(attributes)), ())
-        tables[f"nodes_{number}"] = {"key": numbers, **lives, "id": ("BIGINT", "VARCHAR"), "name": text, **own}
-    for number in range(len(layout.schema.relations)):
-        tables[f"edges_{number}"] = edges
+    """Return the tables of a store, and of each column the types that it may have; none for attributes of nodes."""
+    tables = dict(_TABLES) | {f"edges_{number}": EDGE_COLUMNS for number in range(len(layout.schema.relations))}
     for number, attributes in layout.edge_attributes.items():
-        own = {
-            name: (_SQL_TYPES[kind_of(kind)],)
-            for name, kind in zip(attribute_columns(len(attributes)), attributes.types, strict=True)
-        }
-        tables[f"edge_rows_{number}"] = {"row": numbers, **lives, **edges, **own}
-    return tables
+        tables[f"edge_rows_{number}"] = edge_row_columns(attributes)
+    expected: dict[str, dict[str, tuple[str, ...]]] = {
+        table: {name: (kind,) for name, kind in columns.items()} for table, columns in tables.items()
+    }
+    numbers: tuple[str, ...] = ("BIGINT",)
+    for number, attributes in enumerate(layout.attributes):
+        fixed = {"key": numbers, "born": numbers, "died": numbers, "id": ("BIGINT", "VARCHAR"), "name": ("VARCHAR",)}
+        expected[f"nodes_{number}"] = fixed | dict.fromkeys(attribute_columns(len(attributes)), ())
+    return expected
 
 
 def connect(folder: Path, *, write: bool = False) -> Any:

@@ -1,14 +1,13 @@
 """Snapshots: a version of a store as memory-mapped files. Also the matrices and checksums of its nodes and edges.
 
 A snapshot is a cache: it can be deleted at any time and built again from the database. Its edges are .npy files and its
-nodes Arrow files, neither of which can carry code. Each file is verified by its checksum before it is used: all of them
-at once by `read_snapshot`, or each before its first use by `map_snapshot`.
+nodes Arrow files, neither of which can carry code. Each file is verified by its checksum before it is used.
 """
 
 import json
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -29,7 +28,7 @@ from neupath._runtime.lazy_mapping import LazyMapping
 from neupath.errors import SourceError
 from neupath.graph.edge_attributes import value_hashes
 from neupath.graph.edges import index_type, mix64
-from neupath.graph.hin import Csr, Floats, freeze
+from neupath.graph.hin import Csr, Edges, Floats, freeze
 from neupath.graph.nodes import Id, Mask, Rows
 from neupath.store.database import SNAPSHOT, StoreLayout, VersionFacts, attribute_columns, edge_row_schema, run
 
@@ -82,6 +81,32 @@ def checksum_of_node(node_type: int, key: int, id_: Id, name: str | None) -> int
     parts = (str(node_type), str(key), str(id_), *(() if name is None else (name,)))
     digest = md5("\x1f".join(parts).encode(), usedforsecurity=False).digest()
     return int.from_bytes(digest[8:], "little")
+
+
+ALIVE = "born <= $1 AND (died IS NULL OR died > $1)"
+"""The nodes and single edges of version $1, in a statement."""
+
+
+def alive_nodes(table: pa.Table, version: int) -> Mask:
+    """Mark the nodes that are alive at a version."""
+    died = table["died"]
+    if died.null_count == len(died):
+        return np.ones(len(died), dtype=np.bool_)
+    return np.asarray(died.fill_null(version + 1).to_numpy() > version)
+
+
+def facts_of(connection: Any, layout: StoreLayout, state: "Snapshot") -> VersionFacts:
+    """Count a version, and return its checksums; those of its nodes are the database's."""
+    edges, edge_sum = 0, 0
+    for number, relation in enumerate(layout.schema.relations):
+        pairs = Edges.of(relation, state.matrices[number])
+        edges += len(pairs)
+        edge_sum = add_checksums(edge_sum, edge_checksum(number, *pairs.triplets))
+    for number, rows in state.edge_rows.items():
+        edge_sum = add_checksums(edge_sum, row_checksum(number, rows))
+    nodes = sum(int(np.count_nonzero(alive_nodes(table, state.version))) for table in state.nodes.values())
+    node_sum = sum(node_checksum(connection, number, ALIVE, [state.version]) for number in state.nodes)
+    return VersionFacts(state.version, nodes, edges, node_sum, edge_sum)
 
 
 # ---- Matrices of edges ---------------------------------------------------------------------------
@@ -161,10 +186,10 @@ def write_snapshot(folder: Path, snapshot: Snapshot, facts: VersionFacts) -> Pat
             for part in _PARTS:
                 np.save(_edge_file(temporary, number, part), getattr(matrix, part), allow_pickle=False)
         for number, table in snapshot.nodes.items():
-            with writing_nodes(temporary, number, table.schema) as out:
+            with writing_table(node_file(temporary, number), table.schema) as out:
                 out.write_table(table)
         for number, table in snapshot.edge_rows.items():
-            with writing_edge_rows(temporary, number, table.schema) as out:
+            with writing_table(row_file(temporary, number), table.schema) as out:
                 out.write_table(table.combine_chunks())  # the dictionary of a text column is the same in all batches
         seal(temporary, facts)
     for version, older in snapshots_of(folder).items():
@@ -182,16 +207,9 @@ def _remove(path: Path) -> None:
 
 
 @contextmanager
-def writing_nodes(folder: Path, number: int, schema: pa.Schema) -> Iterator[Any]:
-    """Lend a writer for the nodes of a type."""
-    with pa.OSFile(str(_node_file(folder, number)), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
-        yield out
-
-
-@contextmanager
-def writing_edge_rows(folder: Path, number: int, schema: pa.Schema) -> Iterator[Any]:
-    """Lend a writer for the single edges of a relation."""
-    with pa.OSFile(str(_row_file(folder, number)), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
+def writing_table(file: Path, schema: pa.Schema) -> Iterator[Any]:
+    """Lend a writer for an Arrow file: the nodes of a type, or the single edges of a relation."""
+    with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, schema) as out:
         yield out
 
 
@@ -238,11 +256,13 @@ def _edge_file(folder: Path, number: int, part: str) -> Path:
     return folder / f"edges-{number}-{part}.npy"
 
 
-def _node_file(folder: Path, number: int) -> Path:
+def node_file(folder: Path, number: int) -> Path:
+    """Return where a snapshot has the nodes of a type."""
     return folder / f"nodes-{number}.arrow"
 
 
-def _row_file(folder: Path, number: int) -> Path:
+def row_file(folder: Path, number: int) -> Path:
+    """Return where a snapshot has the single edges of a relation."""
     return folder / f"edge-rows-{number}.arrow"
 
 
@@ -257,19 +277,16 @@ def snapshots_of(folder: Path) -> Mapping[int, Path]:
     return dict(sorted((int(path.name[len(SNAPSHOT) :]), path) for path in paths))
 
 
-def read_snapshot(path: Path, layout: StoreLayout, facts: VersionFacts) -> Snapshot:
-    """Verify a snapshot of the version with these facts, and map it into memory; raise SourceError if it is damaged."""
+def map_snapshot(path: Path, layout: StoreLayout, facts: VersionFacts, *, verify: bool) -> Snapshot:
+    """Map a snapshot of the version with these facts into memory; raise SourceError if it is damaged.
+
+    All of it is verified now if `verify`, else each part when it is first asked for.
+    """
     files = _MappedFiles(path, layout, facts)
+    if not verify:
+        return files.snapshot(facts.version)
     files.verify(*files.names)
     return files.snapshot(facts.version).loaded()
-
-
-def map_snapshot(path: Path, layout: StoreLayout, facts: VersionFacts) -> Snapshot:
-    """Map a snapshot of the version with these facts into memory; each part is verified when it is first asked for.
-
-    A part that is damaged raises SourceError, and so does this if files are missing or of another version.
-    """
-    return _MappedFiles(path, layout, facts).snapshot(facts.version)
 
 
 class _MappedFiles:
@@ -325,20 +342,20 @@ class _MappedFiles:
         return sha256(content).hexdigest() == checksum  # snapshots had SHA-256 before
 
     def _read_nodes(self, number: int) -> pa.Table:
-        (content,) = self.verify(_node_file(self._path, number).name)
-        with self._raising_damage():
-            table = _read_table(content)
-            columns = ["key", "born", "died", "id", "name", *attribute_columns(len(self._layout.attributes[number]))]
-            if table.column_names != columns:
-                raise ValueError(f"{_node_file(self._path, number).name} has other columns than the database")
-            return table
+        columns = ["key", "born", "died", "id", "name", *attribute_columns(len(self._layout.attributes[number]))]
+        return self._read_table(node_file(self._path, number).name, lambda schema: schema.names == columns)
 
     def _read_rows(self, number: int) -> pa.Table:
-        name = _row_file(self._path, number).name
+        expected = edge_row_schema(self._layout.edge_attributes[number])
+        return self._read_table(row_file(self._path, number).name, lambda schema: schema == expected)
+
+    def _read_table(self, name: str, fits: Callable[[pa.Schema], bool]) -> pa.Table:
+        """Return the table of an Arrow file, without a copy; raise if its texts lie outside of it."""
         (content,) = self.verify(name)
         with self._raising_damage():
-            table = _read_table(content)
-            if table.schema != edge_row_schema(self._layout.edge_attributes[number]):
+            table = pa.ipc.open_file(content).read_all()
+            table.validate(full=True)
+            if not fits(table.schema):
                 raise ValueError(f"{name} has other columns than the database")
             return table
 
@@ -378,16 +395,9 @@ def _to_array(content: pa.Buffer) -> NDArray[Any]:
     return np.ndarray(shape, kind, content, start.tell())
 
 
-def _read_table(content: pa.Buffer) -> pa.Table:
-    """Return the table of a mapped Arrow file, without a copy; raise if its texts lie outside of it."""
-    table = pa.ipc.open_file(content).read_all()
-    table.validate(full=True)
-    return table
-
-
 def map_nodes(folder: Path, number: int) -> pa.Table:
     """Map the nodes of a type into memory."""
-    return pa.ipc.open_file(_map(_node_file(folder, number))).read_all()
+    return pa.ipc.open_file(_map(node_file(folder, number))).read_all()
 
 
 def _read_manifest(path: Path, layout: StoreLayout, facts: VersionFacts) -> dict[str, str]:
@@ -396,8 +406,8 @@ def _read_manifest(path: Path, layout: StoreLayout, facts: VersionFacts) -> dict
     files = manifest.get("files") if isinstance(manifest, dict) else None
     types, relations = range(len(layout.schema.node_types)), range(len(layout.schema.relations))
     edge_files = (_edge_file(path, number, part).name for number in relations for part in _PARTS)
-    node_files = (_node_file(path, number).name for number in types)
-    row_files = (_row_file(path, number).name for number in layout.described_relations)
+    node_files = (node_file(path, number).name for number in types)
+    row_files = (row_file(path, number).name for number in layout.described_relations)
     if not isinstance(files, dict) or files.keys() != {*edge_files, *node_files, *row_files}:
         raise ValueError(f"{_MANIFEST} does not list the files of this store")
     if not all(isinstance(checksum, str) for checksum in files.values()):

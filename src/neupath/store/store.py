@@ -71,8 +71,8 @@ def compact_database(connection: Any, folder: Path, retained: int = RETAINED) ->
         if base > layout.base_version:
             snapshot = rebuild(connection, layout, base)
             for number, relation in enumerate(layout.schema.relations):
-                edges = Edges.of(relation, snapshot.matrices[number]).triplets
-                database.create_table(connection, f"edges_{number}", database.edge_table(*edges))
+                edges = Edges.of(relation, snapshot.matrices[number])
+                database.replace_table(connection, f"edges_{number}", database.edge_table(*edges.triplets))
             for number in layout.described_relations:
                 run(connection, f"DELETE FROM edge_rows_{number} WHERE died <= ?", [base])  # noqa: S608
             run(connection, "DELETE FROM changes WHERE version <= ?", [base])

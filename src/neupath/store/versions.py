@@ -24,12 +24,12 @@ from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.store import database, snapshots
 from neupath.store.database import (
-    FIRST_ATTRIBUTE,
     StoreLayout,
     VersionFacts,
     attribute_columns,
     edge_row_schema,
     edge_row_table,
+    edges_of_rows,
     read_edge_rows,
     read_facts,
     read_layout,
@@ -61,10 +61,7 @@ def read_version(connection: Any, folder: Path, version: int | None = None, reop
     damaged, the version is read again. Without it, all of the snapshot is verified now.
     """
     facts, layout = read_facts(connection, version), read_layout(connection)
-    if reopen is None:
-        state = _read_state(connection, folder, layout, facts.version)
-    else:
-        state = _lazy_state(connection, folder, layout, facts, reopen)
+    state = _read_state(connection, folder, layout, facts, reopen)
     return replace(to_hin(layout, state), disk_cache=disk_cache(folder, facts))
 
 
@@ -73,19 +70,40 @@ def disk_cache(folder: Path, facts: VersionFacts) -> DiskCache:
     return DiskCache(folder.absolute() / "cache", json.dumps(asdict(facts)))
 
 
-def _read_state(connection: Any, folder: Path, layout: StoreLayout, version: int) -> Snapshot:
+def _read_state(
+    connection: Any, folder: Path, layout: StoreLayout, facts: VersionFacts, reopen: Reopen | None = None
+) -> Snapshot:
     """Return a version with its nodes numbered by key, from the newest usable snapshot and the changes after it.
 
-    All of the snapshot is verified first, and rebuilt if it is damaged.
+    A damaged snapshot is rebuilt. All of it is verified first, or with `reopen` each part when it is first asked for;
+    a damaged part is then read with another connection.
     """
-    facts = _newest_snapshot(connection, folder, layout, version)
-    if facts is None:
-        return rebuild(connection, layout, version)
+    base_facts = _newest_snapshot(connection, folder, layout, facts.version)
+    if base_facts is None:
+        return rebuild(connection, layout, facts.version)
+    path = snapshots.snapshot_path(folder, base_facts.version)
     try:
-        base = snapshots.read_snapshot(snapshots.snapshot_path(folder, facts.version), layout, facts)
+        base = snapshots.map_snapshot(path, layout, base_facts, verify=reopen is None)
     except SourceError as damage:
-        base = _repair(connection, folder, layout, facts, str(damage))
-    return _advanced(connection, layout, base, version).loaded()
+        base = _repair(connection, folder, layout, base_facts, str(damage))
+    state = _advanced(connection, layout, base, facts.version)
+    if reopen is None:
+        return state.loaded()
+    reread: LazyMapping[None, Snapshot] = LazyMapping([None], lambda _: _reread(folder, facts, reopen))
+
+    def guarded(name: str) -> LazyMapping[int, Any]:
+        def make(number: int) -> Any:
+            try:
+                return getattr(state, name)[number]
+            except SourceError as damage:
+                try:
+                    return getattr(reread[None], name)[number]
+                except SourceError as error:
+                    raise SourceError(f"{damage}, and cannot be rebuilt: {error}") from error
+
+        return LazyMapping(getattr(state, name), make)
+
+    return Snapshot(facts.version, guarded("matrices"), guarded("nodes"), guarded("edge_rows"))
 
 
 def _newest_snapshot(connection: Any, folder: Path, layout: StoreLayout, version: int) -> VersionFacts | None:
@@ -97,43 +115,12 @@ def _newest_snapshot(connection: Any, folder: Path, layout: StoreLayout, version
     return read_facts(connection, max(usable)) if usable else None
 
 
-def _lazy_state(connection: Any, folder: Path, layout: StoreLayout, facts: VersionFacts, reopen: Reopen) -> Snapshot:
-    """Return a version as `_read_state` does, but verify each part of the snapshot when it is first asked for.
-
-    Damaged parts come from `_read_state`, with another connection.
-    """
-    base_facts = _newest_snapshot(connection, folder, layout, facts.version)
-    if base_facts is None:
-        return rebuild(connection, layout, facts.version)
-    try:
-        path = snapshots.snapshot_path(folder, base_facts.version)
-        base = snapshots.map_snapshot(path, layout, base_facts)
-    except SourceError:
-        return _read_state(connection, folder, layout, facts.version)
-    mapped = _advanced(connection, layout, base, facts.version)
-    reread: LazyMapping[None, Snapshot] = LazyMapping([None], lambda _: _reread(folder, facts, reopen))
-
-    def guarded(name: str) -> LazyMapping[int, Any]:
-        def make(number: int) -> Any:
-            try:
-                return getattr(mapped, name)[number]
-            except SourceError as damage:
-                try:
-                    return getattr(reread[None], name)[number]
-                except SourceError as error:
-                    raise SourceError(f"{damage}, and cannot be rebuilt: {error}") from error
-
-        return LazyMapping(getattr(mapped, name), make)
-
-    return Snapshot(facts.version, guarded("matrices"), guarded("nodes"), guarded("edge_rows"))
-
-
 def _reread(folder: Path, facts: VersionFacts, reopen: Reopen) -> Snapshot:
     """Read a version again, verifying all of it; raise if the store has another version of this number now, or none."""
     with reopen() as connection:
         if read_facts(connection, facts.version) != facts:
             raise SourceError(f"the store {folder} was replaced while it was open; open it again")
-        return _read_state(connection, folder, read_layout(connection), facts.version)
+        return _read_state(connection, folder, read_layout(connection), facts)
 
 
 def _repair(connection: Any, folder: Path, layout: StoreLayout, facts: VersionFacts, damage: str) -> Snapshot:
@@ -150,24 +137,13 @@ def _repair(connection: Any, folder: Path, layout: StoreLayout, facts: VersionFa
 
 def wrong_sums(connection: Any, layout: StoreLayout, facts: VersionFacts, state: Snapshot) -> list[str]:
     """Compare a version with the counts and checksums that were written with it; return a sentence per difference."""
-    problems, edges, edge_sum = [], 0, 0
-    for number, relation in enumerate(layout.schema.relations):
-        pairs = Edges.of(relation, state.matrices[number])
-        edges += len(pairs)
-        edge_sum = snapshots.add_checksums(edge_sum, edge_checksum(number, *pairs.triplets))
-    for number, rows in state.edge_rows.items():
-        edge_sum = snapshots.add_checksums(edge_sum, row_checksum(number, rows))
-    if edges != facts.edges:
-        problems.append(f"there are {edges:,} edges where {facts.edges:,} were counted")
-    if edge_sum != facts.edge_checksum:
-        problems.append("the checksum of the edges differs from the one written with them")
-    nodes = sum(int(np.count_nonzero(_alive(table, facts.version))) for table in state.nodes.values())
-    if nodes != facts.nodes:
-        problems.append(f"there are {nodes:,} nodes where {facts.nodes:,} were counted")
-    alive = "born <= $1 AND (died IS NULL OR died > $1)"
-    types = range(len(layout.schema.node_types))
-    if sum(snapshots.node_checksum(connection, n, alive, [facts.version]) for n in types) != facts.node_checksum:
-        problems.append("the checksum of the nodes differs from the one written with them")
+    problems, counted = [], snapshots.facts_of(connection, layout, state)
+    for what in ("edge", "node"):
+        count, expected = getattr(counted, f"{what}s"), getattr(facts, f"{what}s")
+        if count != expected:
+            problems.append(f"there are {count:,} {what}s where {expected:,} were counted")
+        if getattr(counted, f"{what}_checksum") != getattr(facts, f"{what}_checksum"):
+            problems.append(f"the checksum of the {what}s differs from the one written with them")
     return problems
 
 
@@ -200,8 +176,7 @@ def rebuild_unchecked(connection: Any, layout: StoreLayout, version: int) -> Sna
     for number, relation in enumerate(layout.schema.relations):
         edges = _fetch(connection, f"SELECT source, target, weight FROM edges_{number}", [])  # noqa: S608
         matrices[number] = Edges(relation, *edges).matrix(_shape(layout, number, nodes))
-    alive = "born <= $1 AND (died IS NULL OR died > $1)"
-    rows = {n: read_edge_rows(connection, n, layout, alive, [base]) for n in layout.described_relations}
+    rows = {n: read_edge_rows(connection, n, layout, snapshots.ALIVE, [base]) for n in layout.described_relations}
     return _advanced(connection, layout, Snapshot(base, matrices, nodes, rows), version).loaded()
 
 
@@ -292,7 +267,7 @@ def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
     """
     types = layout.type_numbers
     relations = {relation: number for number, relation in enumerate(layout.schema.relations)}
-    alive = LazyMapping(types, lambda node_type: _alive(state.nodes[types[node_type]], state.version))
+    alive = LazyMapping(types, lambda node_type: snapshots.alive_nodes(state.nodes[types[node_type]], state.version))
 
     def nodes(node_type: str) -> Nodes:
         return to_nodes(layout, types[node_type], state.nodes[types[node_type]], alive[node_type])
@@ -310,12 +285,9 @@ def to_hin(layout: StoreLayout, state: Snapshot) -> HIN:
 
 def _edges_of_rows(relation: Relation, rows: pa.Table, schema: pa.Schema, alive: Mapping[str, Mask]) -> Edges:
     """Return the single edges of a relation that the rows of a store hold."""
-    ends = [
-        _rows_of_keys(rows[column].to_numpy(), alive[node_type])
-        for column, node_type in (("source", relation.source), ("target", relation.target))
-    ]
-    attributes = pa.table(rows.columns[FIRST_ATTRIBUTE:], schema=schema)
-    return Edges(relation, ends[0], ends[1], rows["weight"].to_numpy(), attributes)
+    edges = edges_of_rows(relation, rows, schema.names)
+    sources, targets = alive[relation.source], alive[relation.target]
+    return replace(edges, sources=_rows_of_keys(edges.sources, sources), targets=_rows_of_keys(edges.targets, targets))
 
 
 def _rows_of_keys(keys: Rows, alive: Mask) -> Rows:
@@ -324,13 +296,6 @@ def _rows_of_keys(keys: Rows, alive: Mask) -> Rows:
         return keys
     rows: Rows = (np.cumsum(alive) - 1)[keys]
     return rows
-
-
-def _alive(table: pa.Table, version: int) -> Mask:
-    died = table["died"]
-    if died.null_count == len(died):
-        return np.ones(len(died), dtype=np.bool_)
-    return np.asarray(died.fill_null(version + 1).to_numpy() > version)
 
 
 def to_nodes(layout: StoreLayout, number: int, table: pa.Table, alive: Mask) -> Nodes:
@@ -429,7 +394,7 @@ class Head:
     def read(cls, connection: Any, folder: Path) -> "Head":
         layout, facts = read_layout(connection), read_facts(connection)
         ((changes,),) = run(connection, "SELECT count(*) FROM changes")
-        head = cls(layout, facts, _read_state(connection, folder, layout, facts.version), changes)
+        head = cls(layout, facts, _read_state(connection, folder, layout, facts), changes)
         for number, single in head.single_edges.items():
             ((last,),) = run(connection, f"SELECT max(row) FROM edge_rows_{number}")  # noqa: S608  also of ended ones
             single.next_row = 0 if last is None else last + 1
@@ -516,21 +481,19 @@ class SingleEdges:
     def __init__(self, rows: pa.Table, directed: bool) -> None:
         self._rows, self._directed = rows, directed
         self._by_pair: tuple[Rows, Rows, Rows] | None = None  # sources, targets and positions, once a pair is looked up
-        self._added: dict[Pair, list[tuple[int, pa.Table]]] = {}  # rows with how many came before them
+        self._added: dict[Pair, list[pa.Table]] = {}
         self._removed: set[Pair] = set()  # pairs of which no row of the version is left
-        self._came = 0
         self.next_row = len(rows)
 
     def at(self, pairs: Sequence[Pair]) -> pa.Table:
-        """Return the edges that join some pairs, in the order in which they came.
+        """Return the edges that join some pairs, those of each pair in the order in which they came.
 
         The numbers of rows do not tell that order in a live graph: a compaction numbers its new base from 0, and what
         came while it was built keeps the numbers that it had.
         """
         before = np.sort(self._positions([pair for pair in pairs if pair not in self._removed])).tolist()
         tables = [self._rows.slice(position, 1) for position in before]  # `take` would copy all chunks
-        added = [entry for pair in pairs for entry in self._added.get(pair, ())]
-        tables += [rows for _, rows in sorted(added, key=lambda entry: entry[0])]
+        tables += [rows for pair in pairs for rows in self._added.get(pair, ())]
         if not tables:
             return self._rows.slice(0, 0)
         return pa.concat_tables(tables).unify_dictionaries().combine_chunks()
@@ -559,8 +522,7 @@ class SingleEdges:
             self._removed.add(pair)
             self._added.pop(pair, None)
         for at, pair in enumerate(self._pairs(change.added)):
-            self._added.setdefault(pair, []).append((self._came + at, change.added.slice(at, 1)))
-        self._came += len(change.added)
+            self._added.setdefault(pair, []).append(change.added.slice(at, 1))
         self.next_row += len(change.added)
 
     def _pairs(self, rows: pa.Table) -> list[Pair]:
@@ -868,18 +830,15 @@ def write_updates(connection: Any, folder: Path, head: Head, updates: Sequence[U
 
 def _write(connection: Any, changes: Sequence[Change]) -> None:
     """Insert all new nodes before removing any: a node may come and go within one group of changes."""
-    edges = [(change.version, *changed) for change in changes for changed in change.edges.items()]
-    if sum(len(changed.sources) for *_, changed in edges) <= database.ROWS_PER_INSERT:
-        listed = [(version, number, *edge) for version, number, changed in edges for edge in changed.rows()]
-        database.insert_rows(connection, "changes", listed)
-    else:
-        database.insert_table(connection, "changes", pa.concat_tables([_change_table(*changed) for changed in edges]))
+    edges = [_change_table(change.version, *changed) for change in changes for changed in change.edges.items()]
+    if edges:
+        database.insert(connection, "changes", pa.concat_tables(edges))
     for change in changes:
         for number, rows in change.edge_rows.items():
             _write_rows(connection, change.version, number, rows)
     for change in changes:
         for number, table in change.new_nodes.items():
-            database.insert_table(connection, f"nodes_{number}", table)
+            database.insert(connection, f"nodes_{number}", table)
     for change in changes:
         for number, keys in change.removed_nodes.items():
             given = pa.table({"key": np.array(keys, dtype=np.int64)})
@@ -891,12 +850,8 @@ def _write(connection: Any, changes: Sequence[Change]) -> None:
 def _write_rows(connection: Any, version: int, number: int, rows: RowsChange) -> None:
     """Write the single edges of a relation that end and that come with a version."""
     if len(rows.removed):
-        update = f"UPDATE edge_rows_{number} SET died = {version} WHERE row IN"  # noqa: S608
-        if len(rows.removed) <= database.ROWS_PER_INSERT:
-            run(connection, f"{update} ({', '.join(map(str, rows.removed['row'].to_pylist()))})")
-        else:
-            given = rows.removed.select(["row"])
-            database.run_on(connection, given, f"{update} (SELECT row FROM given)")  # noqa: S608
+        update = f"UPDATE edge_rows_{number} SET died = {version} WHERE row IN (SELECT row FROM given)"  # noqa: S608
+        database.run_on(connection, rows.removed.select(["row"]), update)
     if len(rows.added):
         database.insert_edge_rows(connection, number, rows.added, version)
 
