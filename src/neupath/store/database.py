@@ -377,6 +377,17 @@ def insert(connection: Any, table: str, rows: pa.Table) -> None:
 _PLAIN_TYPES = {*KINDS.values(), pa.string(), pa.int32()}
 
 
+def end(connection: Any, table: str, column: str, numbers: Sequence[int], version: int) -> None:
+    """Let rows with some numbers in a column end with a version."""
+    if not numbers:
+        return
+    statement = f"UPDATE {table} SET died = {version} WHERE {column} IN"  # noqa: S608
+    if len(numbers) <= ROWS_PER_INSERT:
+        run(connection, f"{statement} ({', '.join(map(str, numbers))})")
+    else:
+        run_on(connection, pa.table({"number": np.array(numbers, dtype=np.int64)}), f"{statement} (FROM given)")
+
+
 def replace_table(connection: Any, table: str, rows: pa.Table) -> None:
     """Create or replace a table, with the columns and rows of an Arrow table."""
     run_on(connection, rows, f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM given")  # noqa: S608

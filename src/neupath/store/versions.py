@@ -835,25 +835,16 @@ def _write(connection: Any, changes: Sequence[Change]) -> None:
         database.insert(connection, "changes", pa.concat_tables(edges))
     for change in changes:
         for number, rows in change.edge_rows.items():
-            _write_rows(connection, change.version, number, rows)
+            database.end(connection, f"edge_rows_{number}", "row", rows.removed["row"].to_pylist(), change.version)
+            if len(rows.added):
+                database.insert_edge_rows(connection, number, rows.added, change.version)
     for change in changes:
         for number, table in change.new_nodes.items():
             database.insert(connection, f"nodes_{number}", table)
     for change in changes:
         for number, keys in change.removed_nodes.items():
-            given = pa.table({"key": np.array(keys, dtype=np.int64)})
-            statement = f"UPDATE nodes_{number} SET died = {change.version} WHERE key IN (SELECT key FROM given)"  # noqa: S608
-            database.run_on(connection, given, statement)
+            database.end(connection, f"nodes_{number}", "key", keys, change.version)
     database.write_facts(connection, *(change.facts for change in changes))
-
-
-def _write_rows(connection: Any, version: int, number: int, rows: RowsChange) -> None:
-    """Write the single edges of a relation that end and that come with a version."""
-    if len(rows.removed):
-        update = f"UPDATE edge_rows_{number} SET died = {version} WHERE row IN (SELECT row FROM given)"  # noqa: S608
-        database.run_on(connection, rows.removed.select(["row"]), update)
-    if len(rows.added):
-        database.insert_edge_rows(connection, number, rows.added, version)
 
 
 def _change_table(version: int, number: int, change: EdgeChange) -> pa.Table:
