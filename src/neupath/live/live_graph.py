@@ -494,7 +494,7 @@ class LiveStore:
     read_only : take no updates, and let other processes open the store.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from neupath import load
+    >>> from neupath import PathSim, load
     >>> from neupath.store import write_store
     >>> with TemporaryDirectory() as parent, LiveStore(write_store(load("toy"), parent + "/toy.store")) as live:
     ...     live.attach(PathSim("APVPA")).top_k("Mike", k=1).ids
