@@ -1,9 +1,12 @@
 """Small graphs that tests share: random ones with every kind of relation, and a shop."""
 
 import json
+import re
 import unicodedata
+from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -51,6 +54,36 @@ def hins_with_path(draw: st.DrawFn, *, symmetric: bool, max_length: int = 4) -> 
     return hin, draw(st.sampled_from(paths))
 
 
+def graph_of(nodes: Mapping[str, Any], edges: Mapping[str, Any], **options: Any) -> HIN:
+    """Build a graph from few words.
+
+    Parameters
+    ----------
+    nodes
+        A node type -> how many there are, whose ids are then row numbers, their ids, or `Nodes`.
+    edges
+        A relation such as `author -writes-> paper`, or `gene -near- gene` without a direction -> the rows of the ends,
+        array of shape (edges, 2), or (edges, 3) with weights.
+    options
+        Of `HIN.build`.
+
+    """
+    made = []
+    for node_type, each in nodes.items():
+        ids = pa.array(np.arange(each) if isinstance(each, int) else each) if not isinstance(each, Nodes) else None
+        made.append(each if ids is None else Nodes(node_type, ids))
+    joined = []
+    for text, rows in edges.items():
+        words = re.fullmatch(r"(.+?) -(.+)-(>?) (.+)", text)
+        assert words is not None, text
+        relation = Relation(words[1], words[2], words[4], directed=bool(words[3]))
+        table = np.asarray(rows)
+        table = table if table.size else np.zeros((0, 2))
+        ends = (table[:, column].astype(np.int64) for column in (0, 1))
+        joined.append(Edges(relation, *ends, table[:, 2].astype(np.float64) if table.shape[1] == 3 else None))
+    return HIN.build(made, joined, **options)
+
+
 def shop_graph() -> HIN:
     """Users who buy items that have tags; one user buys nothing."""
     rng = np.random.default_rng(3)
@@ -67,6 +100,17 @@ def shop_graph() -> HIN:
             ),
             Edges(Relation("item", "has", "tag"), rng.integers(0, 30, 60), rng.integers(0, 8, 60)),
         ],
+    )
+
+
+def coauthors() -> HIN:
+    """Ann shares two papers with Bob and one with Cid; Dan wrote a paper at the same venue as she."""
+    return graph_of(
+        {"author": ["Ann", "Cid", "Bob", "Dan"], "paper": ["p1", "p2", "p3", "p4"], "venue": ["V", "W"]},
+        {
+            "author -writes-> paper": [(0, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2), (3, 3)],
+            "paper -at-> venue": [(0, 0), (1, 0), (2, 1), (3, 1)],
+        },
     )
 
 

@@ -12,11 +12,10 @@ from neupath import HIN, load, what_if
 from neupath.errors import NodeError, QueryError, SchemaError
 from neupath.evidence import counterfactual_kernels, counterfactuals
 from neupath.evidence.counterfactual_problem import without_edges
-from neupath.evidence.counterfactuals import rank_and_score
-from neupath.graph.hin import Edges
+from neupath.evidence.counterfactuals import WhatIf, rank_and_score
 from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes
 from neupath.measures import PCRW, SimRank, measure_named
+from tests.graphs import coauthors, graph_of
 
 PATHS = {
     "pathsim": ("a-b-a", "a-b-c-b-a", "a-b-b-b-a"),
@@ -33,15 +32,14 @@ def questions(draw: st.DrawFn) -> tuple[HIN, str, str, str, int, int, int]:
     """A small graph, a measure, a meta-path, what to remove, a query, one of its best targets, and k."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     sizes = {"a": rng.integers(3, 6), "b": rng.integers(2, 5), "c": rng.integers(1, 4)}
-    relations = Relation("a", "r", "b"), Relation("b", "t", "c"), Relation("b", "near", "b", directed=False)
     is_weighted = draw(st.booleans())
-    edges = []
-    for relation, most in zip(relations, (8, 4, 2), strict=True):
-        width = sizes[relation.target]
-        places = rng.choice(sizes[relation.source] * width, min(most, sizes[relation.source] * width), replace=False)
+    edges = {}
+    for relation, most in {"a -r-> b": 8, "b -t-> c": 4, "b -near- b": 2}.items():
+        ends = sizes[relation[0]], sizes[relation[-1]]
+        places = rng.choice(ends[0] * ends[1], min(most, ends[0] * ends[1]), replace=False)
         weights = rng.choice([1.0, 2.0, 0.5], len(places)) if is_weighted else np.ones(len(places))
-        edges.append(Edges(relation, places // width, places % width, weights))
-    hin = HIN.build([Nodes(t, pa.array([f"{t}{i}" for i in range(n)])) for t, n in sizes.items()], edges)
+        edges[relation] = np.c_[places // ends[1], places % ends[1], weights]
+    hin = graph_of({t: [f"{t}{i}" for i in range(n)] for t, n in sizes.items()}, edges)
     measure = draw(st.sampled_from(sorted(PATHS)))
     path, k = draw(st.sampled_from(PATHS[measure])), draw(st.integers(1, 2))
     by = draw(st.sampled_from(["edges", *dict.fromkeys(path.split("-"))]))
@@ -107,16 +105,13 @@ def with_empty_relations(seed: int) -> HIN:
     """Two relations from a to b, one from b to c and one among b, each with no edges or a few."""
     rng = np.random.default_rng(seed)
     sizes = {"a": 3, "b": int(rng.integers(0, 3)), "c": int(rng.integers(0, 2))}
-    edges = []
-    for relation in (
-        Relation("a", "r", "b"), Relation("a", "s", "b"), Relation("b", "t", "c"),
-        Relation("b", "near", "b", directed=False),
-    ):  # fmt: skip
-        most = sizes[relation.source] * sizes[relation.target]
+    edges = {}
+    for relation in ("a -r-> b", "a -s-> b", "b -t-> c", "b -near- b"):
+        ends = sizes[relation[0]], sizes[relation[-1]]
+        most = ends[0] * ends[1]
         places = rng.choice(most, int(rng.integers(0, most + 1)), replace=False) if most and rng.random() < 0.5 else []
-        ends = np.divmod(np.array(places, dtype=np.int64), max(1, sizes[relation.target]))
-        edges.append(Edges(relation, *ends))
-    return HIN.build([Nodes(t, pa.array([f"{t}{i}" for i in range(n)], pa.string())) for t, n in sizes.items()], edges)
+        edges[relation] = np.c_[np.divmod(np.array(places, dtype=np.int64), max(1, ends[1]))]
+    return graph_of({t: pa.array([f"{t}{i}" for i in range(n)], pa.string()) for t, n in sizes.items()}, edges)
 
 
 @pytest.mark.slow
@@ -136,76 +131,51 @@ def test_relations_without_edges_have_an_answer(seed: int, measure: str) -> None
 
 
 def test_edges_are_added_to_relations_that_have_none() -> None:
-    none = np.zeros(0, dtype=np.int64)
-    nodes = [Nodes("author", pa.array(["x", "y"])), Nodes("paper", pa.array(["p"]))]
-    empty = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), none, none)])
+    nodes = {"author": ["x", "y"], "paper": ["p"]}
+    empty = graph_of(nodes, {"author -writes-> paper": []})
     answer = what_if(empty, "APA", "x", "y")
     assert (answer.change, answer.rank, answer.smallest) == ("add", None, None)
     assert answer.reason
-    by_paper = what_if(empty, "APA", "x", "y", add="paper").smallest
-    assert by_paper is not None
-    assert (str(by_paper.elements[0]), by_paper.rank) == ("new paper 1 with y, x", 1)
-    writes, reads = np.array([0, 1]), Relation("author", "reads", "paper")
-    both = HIN.build(
-        nodes, [Edges(reads, none, none), Edges(Relation("author", "writes", "paper"), writes, 0 * writes)]
-    )
-    removed = what_if(both, "APA", "x", "y").smallest
-    assert removed is not None
-    assert [str(edge) for edge in removed.elements] == ["x -writes- p"]
+    assert shown(what_if(empty, "APA", "x", "y", add="paper")) == (["new paper 1 with y, x"], 1)
+    both = graph_of(nodes, {"author -reads-> paper": [], "author -writes-> paper": [(0, 0), (1, 0)]})
+    assert shown(what_if(both, "APA", "x", "y"))[0] == ["x -writes- p"]
 
 
-def authors() -> HIN:
-    """Ann shares two papers with Bob and one with Cid; Dan wrote a paper at the same venue as she."""
-    nodes = [
-        Nodes("author", pa.array(["Ann", "Cid", "Bob", "Dan"])), Nodes("paper", pa.array(["p1", "p2", "p3", "p4"])),
-        Nodes("venue", pa.array(["V", "W"])),
-    ]  # fmt: skip
-    writes = np.array([(0, 0), (2, 0), (0, 1), (2, 1), (0, 2), (1, 2), (3, 3)])
-    appears = np.array([(0, 0), (1, 0), (2, 1), (3, 1)])
-    return HIN.build(
-        nodes,
-        [
-            Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1]),
-            Edges(Relation("paper", "at", "venue"), appears[:, 0], appears[:, 1]),
-        ],
-    )
+def shown(answer: WhatIf) -> tuple[list[str], int | None]:
+    """Return the smallest set of an answer as texts, and the rank that it makes."""
+    assert answer.smallest is not None
+    return [str(element) for element in answer.smallest.elements], answer.smallest.rank
 
 
 @pytest.mark.slow
 def test_a_single_removal_names_what_is_lost() -> None:
-    answer = what_if(authors(), "APA", "Ann", "Bob", k=1, remove="paper")
+    answer = what_if(coauthors(), "APA", "Ann", "Bob", k=1, remove="paper")
     assert (answer.rank, answer.optimal, answer.at_least) == (1, True, 1)
-    assert answer.smallest is not None
-    assert [str(paper) for paper in answer.smallest.elements] == ["p1"]
-    assert answer.smallest.rank == 2
+    assert shown(answer) == (["p1"], 2)
     assert [(str(single.elements[0]), single.rank) for single in answer.singles][:2] == [("p1", 2), ("p2", 2)]
 
 
 def test_one_joint_paper_brings_an_author_in() -> None:
-    answer = what_if(authors(), "APA", "Ann", "Dan", k=2, add="paper")
+    answer = what_if(coauthors(), "APA", "Ann", "Dan", k=2, add="paper")
     assert (answer.rank, answer.change, answer.is_smallest_tried) == (None, "add", True)
-    assert answer.smallest is not None
-    assert str(answer.smallest.elements[0]) == "new paper 1 with Dan, Ann"
-    assert answer.smallest.rank == 2
-    by_venue = what_if(authors(), "APVPA", "Ann", "Dan", k=1, add="paper")
-    assert by_venue.smallest is not None
-    assert by_venue.smallest.rank == 1
+    papers, rank = shown(answer)
+    assert (papers[0], rank) == ("new paper 1 with Dan, Ann", 2)
+    assert shown(what_if(coauthors(), "APVPA", "Ann", "Dan", k=1, add="paper"))[1] == 1
 
 
 def test_added_edges_lead_to_what_the_query_reaches() -> None:
-    answer = what_if(authors(), "APA", "Ann", "Dan", k=3, add="edges")
-    assert answer.smallest is not None
-    assert [str(edge) for edge in answer.smallest.elements] == ["Dan -writes- p1"]
+    answer = what_if(coauthors(), "APA", "Ann", "Dan", k=3, add="edges")
+    assert shown(answer)[0] == ["Dan -writes- p1"]
     assert {str(single.elements[0]) for single in answer.singles} == {f"Dan -writes- p{i}" for i in (1, 2, 3)}
 
 
 def test_the_change_follows_from_the_rank_by_default() -> None:
-    assert what_if(authors(), "APA", "Ann", "Bob").change == "remove"
-    assert what_if(authors(), "APA", "Ann", "Dan").change == "add"
-    already = what_if(authors(), "APA", "Ann", "Bob", add="edges")
+    assert what_if(coauthors(), "APA", "Ann", "Bob").change == "remove"
+    assert what_if(coauthors(), "APA", "Ann", "Dan").change == "add"
+    already = what_if(coauthors(), "APA", "Ann", "Bob", add="edges")
     assert already.smallest is None
     assert already.reason == "Bob is among the 10 best of Ann already, at rank 1"
-    not_yet = what_if(authors(), "APA", "Ann", "Dan", remove="edges")
+    not_yet = what_if(coauthors(), "APA", "Ann", "Dan", remove="edges")
     assert not_yet.reason == "Dan is not among the 10 best of Ann: it has no path to it"
 
 
@@ -225,8 +195,7 @@ def test_the_budget_bounds_all_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of 40 authors wrote 20 of 60 papers; evaluations go on one by one until the budget ends."""
     rng = np.random.default_rng(0)
     writes = np.concatenate([np.c_[np.full(20, a), rng.choice(60, 20, replace=False)] for a in range(40)])
-    nodes = [Nodes("author", pa.array(range(40))), Nodes("paper", pa.array(range(60)))]
-    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1])])
+    hin = graph_of({"author": 40, "paper": 60}, {"author -writes-> paper": writes})
     work = []
     evaluate_each = counterfactual_kernels.evaluate_each
     monkeypatch.setattr(counterfactuals, "_WORK_AT_ONCE", 1)
@@ -248,25 +217,19 @@ def test_the_budget_bounds_all_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_additions_claim_only_what_was_tried() -> None:
     """An edge of the query, which is not tried, would do it alone."""
-    writes = np.array([(0, 0), (0, 1), (1, 2), (2, 0), (2, 1), (2, 3), (2, 4), (2, 5)])
-    nodes = [Nodes("author", pa.array(["a0", "a1", "a2"])), Nodes("paper", pa.array([f"p{i}" for i in range(6)]))]
-    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1])])
-    answer = what_if(hin, "APA", "a0", "a1", k=1, add="edges")
-    assert answer.smallest is not None
-    assert len(answer.smallest.elements) == 2
+    writes = [(0, 0), (0, 1), (1, 2), (2, 0), (2, 1), (2, 3), (2, 4), (2, 5)]
+    hin = graph_of({"author": 3, "paper": 6}, {"author -writes-> paper": writes})
+    answer = what_if(hin, "APA", 0, 1, k=1, add="edges")
+    assert len(shown(answer)[0]) == 2
     assert (answer.optimal, answer.is_smallest_tried, answer.at_least) == (False, True, 2)
 
 
 @pytest.mark.parametrize("path", ["APAPA", "author-knows-author-knows-author-knows-author"])
 def test_a_new_node_has_each_edge_once(path: str) -> None:
     """An end of the new node may be the query or the target, which it is linked to anyway."""
-    knows = Edges(Relation("author", "knows", "author", directed=False), np.array([0, 1]), np.array([1, 2]))
-    writes = np.array([(0, 0), (1, 0), (1, 1), (2, 1), (3, 2), (0, 3)])
-    nodes = [
-        Nodes("author", pa.array([f"a{i}" for i in range(4)])),
-        Nodes("paper", pa.array([f"p{i}" for i in range(4)])),
-    ]
-    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1]), knows])
+    writes = [(0, 0), (1, 0), (1, 1), (2, 1), (3, 2), (0, 3)]
+    edges = {"author -writes-> paper": writes, "author -knows- author": [(0, 1), (1, 2)]}
+    hin = graph_of({t: [f"{t[0]}{i}" for i in range(4)] for t in ("author", "paper")}, edges)
     by, measure = ("paper", "pathsim") if path == "APAPA" else ("author", "pathcount")
     answer = what_if(hin, path, "a0", "a3", k=2, add=by, measure=measure)
     assert answer.singles
@@ -278,22 +241,19 @@ def test_a_new_node_has_each_edge_once(path: str) -> None:
 
 
 def test_more_hits_than_there_are_targets() -> None:
-    answer = what_if(authors(), "APA", "Ann", "Bob", k=10**20, remove="paper")
-    assert answer.smallest is not None
-    assert (len(answer.smallest.elements), answer.smallest.rank, answer.optimal) == (2, None, True)
+    answer = what_if(coauthors(), "APA", "Ann", "Bob", k=10**20, remove="paper")
+    papers, rank = shown(answer)
+    assert (len(papers), rank, answer.optimal) == (2, None, True)
 
 
 def test_new_nodes_next_to_the_largest_id() -> None:
-    nodes = [Nodes("author", pa.array(["Ann", "Bob"])), Nodes("paper", pa.array([0, 2**63 - 1]))]
-    writes = np.array([(0, 0), (1, 1)])
-    hin = HIN.build(nodes, [Edges(Relation("author", "writes", "paper"), writes[:, 0], writes[:, 1])])
-    answer = what_if(hin, "APA", "Ann", "Bob", add="paper")
-    assert answer.smallest is not None
-    assert answer.smallest.rank == 1
+    nodes = {"author": ["Ann", "Bob"], "paper": [0, 2**63 - 1]}
+    hin = graph_of(nodes, {"author -writes-> paper": [(0, 0), (1, 1)]})
+    assert shown(what_if(hin, "APA", "Ann", "Bob", add="paper"))[1] == 1
 
 
 def test_a_measure_with_parameters_and_json() -> None:
-    answer = what_if(authors(), "APA", "Ann", "Bob", measure=PCRW("APA"), k=1).to_dict()
+    answer = what_if(coauthors(), "APA", "Ann", "Bob", measure=PCRW("APA"), k=1).to_dict()
     assert answer["measure"] == "pcrw"
     assert set(answer) == {
         "query", "target", "metapath", "measure", "k", "change", "by", "rank", "score", "smallest", "optimal",
@@ -313,17 +273,15 @@ def test_a_measure_with_parameters_and_json() -> None:
         ({"k": 0}, QueryError, "at least 1 hit"),
         ({"limit": -1}, QueryError, "limit is -1"),
         ({"budget": 0}, QueryError, "budget is 0"),
+        ({"target": "Ann"}, QueryError, "both the query and the target"),
+        ({"target": "Eve"}, NodeError, "Eve"),
+        (
+            {"target": "Dan", "add": "author"},
+            QueryError,
+            "a new author cannot join author nodes along author-paper",
+        ),
     ],
 )
 def test_errors_say_what_is_possible(options: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        what_if(authors(), "APA", "Ann", "Bob", **options)
-
-
-def test_other_errors() -> None:
-    with pytest.raises(QueryError, match="both the query and the target"):
-        what_if(authors(), "APA", "Ann", "Ann")
-    with pytest.raises(NodeError, match="Eve"):
-        what_if(authors(), "APA", "Ann", "Eve")
-    with pytest.raises(QueryError, match="a new author cannot join author nodes along author-paper-author"):
-        what_if(authors(), "APA", "Ann", "Dan", add="author")
+        what_if(coauthors(), "APA", "Ann", **{"target": "Bob"} | options)

@@ -1,17 +1,15 @@
+from typing import Any
+
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import neupath as npth
 from neupath import HIN, MetaPath, NeuPathError, explain
-from neupath.errors import NodeError, QueryError
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes
-from neupath.measures import DWPC, MEASURES
-from tests.graphs import hins_with_path
+from neupath.errors import QueryError
+from neupath.measures import MEASURES
+from tests.graphs import graph_of, hins_with_path
 from tests.walks import Walker
 
 
@@ -68,11 +66,6 @@ def test_formulas_of_the_other_normalisations(toy: HIN) -> None:
     assert count.to_dict()["denominators"] == []
 
 
-def test_a_measure_with_settings_of_its_own(toy: HIN) -> None:
-    measure = DWPC("APVPA", damping=0.9)
-    assert explain(toy, "APVPA", "Mike", "Mary", measure=measure).score == measure.fit(toy).score("Mike", "Mary")
-
-
 @pytest.mark.parametrize(
     ("measure", "hops", "message"),
     [
@@ -94,17 +87,13 @@ def test_nodes_that_no_path_joins(toy: HIN) -> None:
 
 
 def test_parallel_edges_multiply_the_weight() -> None:
-    relation = Relation("a", "r", "b")
-    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(["m", "n"]))]
-    hin = HIN.build(nodes, [Edges(relation, np.array([0, 0, 1, 0, 1]), np.array([0, 0, 0, 1, 1]))])
-    why = explain(hin, "a-b-a", "x", "y")
+    edges = {"a -r-> b": [(0, 0), (0, 0), (1, 0), (0, 1), (1, 1)]}
+    why = explain(graph_of({"a": ["x", "y"], "b": ["m", "n"]}, edges), "a-b-a", "x", "y")
     assert [(i.nodes[1].id, i.weight) for i in why.instances] == [("m", 2.0), ("n", 1.0)]
 
 
 def test_a_step_over_several_relations_names_those_that_join() -> None:
-    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(["m"]))]
-    one, two = Relation("a", "r", "b"), Relation("a", "s", "b")
-    hin = HIN.build(nodes, [Edges(one, np.array([0, 1]), np.array([0, 0])), Edges(two, np.array([1]), np.array([0]))])
+    hin = graph_of({"a": ["x", "y"], "b": ["m"]}, {"a -r-> b": [(0, 0), (1, 0)], "a -s-> b": [(1, 0)]})
     why = explain(hin, "a-b-a", "x", "y")
     assert why.instances[0].links == ("-r->", "<-r|s-")
     assert why.instances[0].weight == 2
@@ -113,16 +102,8 @@ def test_a_step_over_several_relations_names_those_that_join() -> None:
 @pytest.mark.slow
 def test_millions_of_paths_are_counted_not_listed() -> None:
     n = 2000
-    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array(np.arange(n))), Nodes("c", pa.array(["hub"]))]
-    every = np.arange(n)
-    hin = HIN.build(
-        nodes,
-        [
-            Edges(Relation("a", "r", "b"), np.repeat([0, 1], n), np.tile(every, 2)),
-            Edges(Relation("b", "s", "c"), every, np.zeros(n, dtype=np.int64)),
-        ],
-    )
-    why = explain(hin, "a-b-c-b-a", "x", "y", limit=3)
+    edges = {"a -r-> b": np.argwhere(np.ones((2, n))), "b -s-> c": [(row, 0) for row in range(n)]}
+    why = explain(graph_of({"a": ["x", "y"], "b": n, "c": ["hub"]}, edges), "a-b-c-b-a", "x", "y", limit=3)
     assert why.num_instances == n * n
     assert [[node.id for node in i.nodes] for i in why.instances] == [["x", 0, "hub", i, "y"] for i in range(3)]
     assert why.score == 1.0
@@ -137,10 +118,14 @@ def test_hits_and_matches_are_named_by_their_ids(toy: HIN) -> None:
         npth.relate(toy, match, "Mike")
 
 
-def test_bad_input(toy: HIN) -> None:
-    with pytest.raises(QueryError, match="a meta-path is a text such as 'author-paper-author', got PathSim"):
-        npth.explain(toy, npth.PathSim("APA"), "Mike", "Bob")  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="limit is -1; show 0 or more paths"):
-        explain(toy, "APVPA", "Mike", "Jim", limit=-1)
-    with pytest.raises(NodeError, match="no author with the id 'Jimm' among 5; did you mean 'Jim'"):
-        explain(toy, "APVPA", "Mike", "Jimm")
+@pytest.mark.parametrize(
+    ("path", "target", "options", "message"),
+    [
+        (npth.PathSim("APA"), "Bob", {}, "a meta-path is a text such as 'author-paper-author', got PathSim"),
+        ("APVPA", "Jim", {"limit": -1}, "limit is -1; show 0 or more paths"),
+        ("APVPA", "Jimm", {}, "no author with the id 'Jimm' among 5; did you mean 'Jim'"),
+    ],
+)
+def test_bad_input(toy: HIN, path: Any, target: str, options: dict, message: str) -> None:
+    with pytest.raises(NeuPathError, match=message):
+        explain(toy, path, "Mike", target, **options)

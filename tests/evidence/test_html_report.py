@@ -3,17 +3,13 @@
 from html.parser import HTMLParser
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
 import pytest
 
 from neupath import HIN, Combination, Part, explain
 from neupath.errors import QueryError
 from neupath.evidence.html_report import render_html, write_html
 from neupath.evidence.model_explanation import explain_combination
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes
+from tests.graphs import graph_of
 
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "details", "summary", "span", "bdi", "ol", "li",
@@ -59,10 +55,7 @@ def test_groups_unfold_to_their_paths(toy: HIN, tmp_path: Path) -> None:
 
 def test_hostile_names_are_text() -> None:
     names = ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "\u202e\x00&amp;" + "x" * 5000]
-    hin = HIN.build(
-        [Nodes("<b>a", pa.array(names)), Nodes("b", pa.array(["</style><script>"]))],
-        [Edges(Relation("<b>a", "<i>r", "b"), np.arange(3), np.zeros(3, dtype=np.int64))],
-    )
+    hin = graph_of({"<b>a": names, "b": ["</style><script>"]}, {"<b>a -<i>r-> b": [(0, 0), (1, 0), (2, 0)]})
     for other in names[1:]:
         page = Page(render_html(explain(hin, "<b>a-b-<b>a", names[0], other, paths=2)))
         assert "<script>alert(1)</script>" in "".join(page.texts)

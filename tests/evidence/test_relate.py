@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,13 +13,11 @@ from scipy.sparse import csr_array, random_array
 
 from neupath import HIN, explain, relate
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
-from neupath.errors import GraphError, NodeError, QueryError
+from neupath.errors import GraphError, NeuPathError, QueryError
 from neupath.evidence.relate import chain_norms
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation, enumerate_metapaths
-from neupath.graph.nodes import Nodes
+from neupath.graph.metapath import enumerate_metapaths
 from neupath.measures import DWPC, MEASURES, walk_measures
-from tests.graphs import hins, shop_graph
+from tests.graphs import graph_of, hins, shop_graph
 
 relate_module = sys.modules["neupath.evidence.relate"]
 
@@ -114,10 +111,9 @@ def test_nodes_of_different_types(toy: HIN) -> None:
 
 def test_a_direct_edge_comes_before_longer_paths_along_which_the_target_ranks_higher() -> None:
     kinds = {"disease": ["asthma", "flu"], "symptom": ["cough"], "compound": ["aspirin", "zinc"]}
-    treats = Edges(Relation("compound", "treats", "disease"), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]))
-    shows = Edges(Relation("disease", "shows", "symptom"), np.array([0, 1]), np.array([0, 0]))
-    eases = Edges(Relation("compound", "eases", "symptom"), np.array([1]), np.array([0]))
-    hin = HIN.build([Nodes(kind, pa.array(ids)) for kind, ids in kinds.items()], [treats, shows, eases])
+    treats, shows = [(0, 0), (0, 1), (1, 0), (1, 1)], [(0, 0), (1, 0)]
+    edges = {"compound -treats-> disease": treats, "disease -shows-> symptom": shows}
+    hin = graph_of(kinds, edges | {"compound -eases-> symptom": [(1, 0)]})
     related = relate(hin, "asthma", "zinc", max_steps=3)
     ranks = {path.metapath: path.rank for path in related.metapaths}
     assert (ranks["disease-compound"], ranks["disease-symptom-compound"]) == (2, 1)
@@ -130,9 +126,8 @@ def test_a_direct_edge_comes_before_longer_paths_along_which_the_target_ranks_hi
 def test_why_not_names_the_meta_paths_along_which_the_target_ranks_highest() -> None:
     """Whatever the order in which `relate` lists them."""
     rng = np.random.default_rng(3)
-    types = [Nodes(kind, pa.array([f"{kind}{place}" for place in range(12)])) for kind in "abcdefg"]
-    edges = [Edges(Relation("a", f"r{kind}", kind), *np.argwhere(rng.random((12, 12)) < 0.3).T) for kind in "bcdefg"]
-    hin = HIN.build(types, edges)
+    types = {kind: [f"{kind}{place}" for place in range(12)] for kind in "abcdefg"}
+    hin = graph_of(types, {f"a -r{kind}-> {kind}": np.argwhere(rng.random((12, 12)) < 0.3) for kind in "bcdefg"})
     compared = 0
     for target in (f"a{place}" for place in range(1, 12)):
         reason = explain(hin, "a-b-a", "a0", target, k=4).why_not
@@ -167,8 +162,8 @@ def test_what_is_left_out_is_said() -> None:
 
 def test_a_budget_ranks_short_meta_paths_with_high_scores_first() -> None:
     rng = np.random.default_rng(0)
-    nodes = [Nodes(node_type, pa.array(np.arange(150))) for node_type in "ab"]
-    hin = HIN.build(nodes, [Edges(Relation("a", "r", "b"), rng.integers(0, 150, 9000), rng.integers(0, 150, 9000))])
+    ends = np.c_[rng.integers(0, 150, 9000), rng.integers(0, 150, 9000)]
+    hin = graph_of({"a": 150, "b": 150}, {"a -r-> b": ends})
     ask = partial(relate, hin, 0, 1, query_type="a", target_type="a", max_steps=6)
     every = ask(budget=None)
     by_length = sorted(every.metapaths, key=lambda path: path.metapath.count("-"))
@@ -190,9 +185,8 @@ def test_a_budget_ranks_short_meta_paths_with_high_scores_first() -> None:
 
 def complete_relations(number: int) -> HIN:
     """Make a graph of 6 nodes with several relations, each between all of them."""
-    sources, targets = np.nonzero(np.ones((6, 6)))
-    edges = [Edges(Relation("x", f"r{i}", "x"), sources, targets) for i in range(number)]
-    return HIN.build([Nodes("x", pa.array([f"x{i}" for i in range(6)]))], edges)
+    every = np.argwhere(np.ones((6, 6)))
+    return graph_of({"x": [f"x{i}" for i in range(6)]}, {f"x -r{i}-> x": every for i in range(number)})
 
 
 def test_many_half_paths_stay_within_the_budget_and_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,45 +218,42 @@ def test_it_can_be_cancelled_while_half_paths_meet(monkeypatch: pytest.MonkeyPat
         relate(complete_relations(2), "x0", "x1", max_steps=1)
 
 
-def test_bad_input(toy: HIN) -> None:
-    with pytest.raises(QueryError, match="both nodes are author 'Mike'; give two different nodes"):
-        relate(toy, "Mike", "Mike")
-    with pytest.raises(NodeError, match="no node type has 'Nobody': no author with"):
-        relate(toy, "Nobody", "Mike")
-    for parameter in ("max_steps", "limit", "budget"):
-        with pytest.raises(QueryError, match=f"{parameter} is -1"):
-            relate(toy, "Mike", "Jim", **{parameter: -1})
-        for number in (2.5, float("nan")):
-            with pytest.raises(QueryError, match=f"{parameter} is {number}; give a whole number"):
-                relate(toy, "Mike", "Jim", **{parameter: number})
-    with pytest.raises(QueryError, match="max_steps is 21; allow at most 20 steps"):
-        relate(toy, "Mike", "Jim", max_steps=21)
-    with pytest.raises(QueryError, match=r"simrank looks at the whole graph.*; relate takes one of pathsim"):
-        relate(toy, "Mike", "Jim", measure="SimRank")
-    with pytest.raises(
-        QueryError,
-        match="dwpc-no-repeats would list the paths along every meta-path, which takes too long for relate; use dwpc",
-    ):
-        relate(toy, "Mike", "Jim", measure="dwpc-no-repeats")
+@pytest.mark.parametrize(
+    ("query", "target", "options", "message"),
+    [
+        ("Mike", "Mike", {}, "both nodes are author 'Mike'; give two different nodes"),
+        ("Nobody", "Mike", {}, "no node type has 'Nobody': no author with"),
+        *(("Mike", "Jim", {each: -1}, f"{each} is -1") for each in ("max_steps", "limit", "budget")),
+        *(
+            ("Mike", "Jim", {each: number}, f"{each} is {number}; give a whole number")
+            for each in ("max_steps", "limit", "budget")
+            for number in (2.5, float("nan"))
+        ),
+        ("Mike", "Jim", {"max_steps": 21}, "max_steps is 21; allow at most 20 steps"),
+        ("Mike", "Jim", {"measure": "SimRank"}, r"simrank looks at the whole graph.*; relate takes one of pathsim"),
+        ("Mike", "Jim", {"measure": "dwpc-no-repeats"}, "dwpc-no-repeats would list the paths along every meta-path, "
+         "which takes too long for relate; use dwpc"),
+    ],
+)  # fmt: skip
+def test_bad_input(toy: HIN, query: str, target: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(NeuPathError, match=message):
+        relate(toy, query, target, **options)
 
 
-def test_weights_that_overflow() -> None:
-    nodes = [Nodes("a", pa.array(["x", "y", "z"])), Nodes("b", pa.array(["m", "n"]))]
-    sources, targets = np.array([0, 1, 2]), np.array([0, 0, 1])
-    for weight, message in ((1e100, "more than a float can hold"), (1e-100, "less than a float can hold")):
-        edges = Edges(Relation("a", "r", "b"), sources, targets, np.full(3, weight))
-        hin = HIN.build(nodes, [edges])
-        with pytest.raises(GraphError, match=f"paths along a-b-a-b-a add up to {message}; allow fewer steps"):
-            relate(hin, "x", "y")
-        assert relate(hin, "x", "y", max_steps=2).metapaths[0].score == 1.0
-        reason = explain(hin, "a-b-a", "x", "z").why_not
-        assert reason is not None
-        assert reason.sentence == "x reaches 1 node of type b and z reaches 1, but they share none."
+@pytest.mark.parametrize(
+    ("weight", "bound"), [(1e100, "more than a float can hold"), (1e-100, "less than a float can hold")]
+)
+def test_weights_that_overflow(weight: float, bound: str) -> None:
+    edges = [(0, 0, weight), (1, 0, weight), (2, 1, weight)]
+    hin = graph_of({"a": ["x", "y", "z"], "b": ["m", "n"]}, {"a -r-> b": edges})
+    with pytest.raises(GraphError, match=f"paths along a-b-a-b-a add up to {bound}; allow fewer steps"):
+        relate(hin, "x", "y")
+    assert relate(hin, "x", "y", max_steps=2).metapaths[0].score == 1.0
+    assert reason_of(hin, "a-b-a", "x", "z")[1] == "x reaches 1 node of type b and z reaches 1, but they share none."
 
 
 def test_ids_that_several_types_have() -> None:
-    nodes = [Nodes("a", pa.array([1, 2])), Nodes("b", pa.array([1, 3]))]
-    hin = HIN.build(nodes, [Edges(Relation("a", "r", "b"), np.array([0, 1]), np.array([0, 0]))])
+    hin = graph_of({"a": [1, 2], "b": [1, 3]}, {"a -r-> b": [(0, 0), (1, 0)]})
     with pytest.raises(QueryError, match="1 could be of type a or b; say which with query_type"):
         relate(hin, 1, 2)
     assert relate(hin, 1, 2, query_type="a").metapaths[0].metapath == "a-b-a"
@@ -277,50 +268,34 @@ def test_a_target_among_the_best_needs_no_reason(toy: HIN) -> None:
     assert explain(toy, "APVPA", "Mike", "Jim", k=None).why_not is None
 
 
-def test_outweighed_by_its_own_paths(toy: HIN) -> None:
-    reason = explain(toy, "APVPA", "Mike", "Jim", k=2).why_not
+def reason_of(hin: HIN, path: str, query: str, target: str, **options: int) -> tuple[str, str, list[tuple[str, int]]]:
+    """Return why a target is not among the best: in a word, in a sentence, and the meta-paths that bring it in."""
+    reason = explain(hin, path, query, target, **options).why_not
     assert reason is not None
-    assert reason.reason == "outweighed"
-    assert reason.sentence == (
-        "Jim ranks 3 of 3 targets of Mike: Mike shares 120 paths with it and 4 with Mary at rank 2, "
-        "but Jim has 2,900 paths to itself and Mary has 5."
-    )
-
-
-def test_nothing_is_shared_and_another_meta_path_brings_it_in(toy: HIN) -> None:
-    reason = explain(toy, "APA", "Mike", "Jim").why_not
-    assert reason is not None
-    assert reason.reason == "nothing shared"
-    assert reason.sentence == "Mike reaches 3 nodes of type paper and Jim reaches 70, but they share none."
-    assert [(path.metapath, path.rank) for path in reason.metapaths] == [("author-paper-venue-paper-author", 3)]
     assert reason.complete
+    return reason.reason, reason.sentence, [(path.metapath, path.rank) for path in reason.metapaths]
 
 
-def test_fewer_paths_and_ties() -> None:
-    sources, targets = np.array([0, 0, 0, 1, 1, 2, 2, 3, 4]), np.array([0, 1, 2, 0, 1, 0, 1, 0, 0])
-    hin = HIN.build(
-        [Nodes("a", pa.array(list("xpqyz"))), Nodes("b", pa.array(list("uvw")))],
-        [Edges(Relation("a", "r", "b"), sources, targets)],
-    )
-    fewer = explain(hin, "a-b-a", "x", "y", k=2).why_not
-    assert fewer is not None
-    assert (fewer.reason, fewer.sentence) == (
+def test_the_reasons_why_a_target_is_missing(toy: HIN) -> None:
+    assert reason_of(toy, "APVPA", "Mike", "Jim", k=2)[:2] == (
+        "outweighed", "Jim ranks 3 of 3 targets of Mike: Mike shares 120 paths with it and 4 with Mary at rank 2, "
+        "but Jim has 2,900 paths to itself and Mary has 5.",
+    )  # fmt: skip
+    assert reason_of(toy, "APA", "Mike", "Jim") == (
+        "nothing shared", "Mike reaches 3 nodes of type paper and Jim reaches 70, but they share none.",
+        [("author-paper-venue-paper-author", 3)],
+    )  # fmt: skip
+    assert reason_of(shop_graph(), "user-item-user", "u0", "u39") == (
+        "no paths", "User 39 has no path along user-item-user to a node of type item.", [],
+    )  # fmt: skip
+    pairs = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (4, 0)]
+    hin = graph_of({"a": list("xpqyz"), "b": list("uvw")}, {"a -r-> b": pairs})
+    assert reason_of(hin, "a-b-a", "x", "y", k=2)[:2] == (
         "fewer paths", "y ranks 3 of 4 targets of x: x shares 1 path with it and 2 with q at rank 2.",
     )  # fmt: skip
-    tied = explain(hin, "a-b-a", "x", "q", k=1).why_not
-    assert tied is not None
-    assert (tied.reason, tied.sentence) == (
+    assert reason_of(hin, "a-b-a", "x", "q", k=1)[:2] == (
         "tied", "q ranks 2 of 4 targets of x: it scores as high as p at rank 1, and ties are in node order.",
     )  # fmt: skip
-
-
-def test_a_node_without_paths() -> None:
-    reason = explain(shop_graph(), "user-item-user", "u0", "u39").why_not
-    assert reason is not None
-    assert (reason.reason, reason.sentence) == (
-        "no paths", "User 39 has no path along user-item-user to a node of type item.",
-    )  # fmt: skip
-    assert reason.metapaths == ()
 
 
 @given(hins(), st.sampled_from(sorted(walk_measures())), st.data())

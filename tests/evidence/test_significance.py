@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from itertools import combinations, product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +26,19 @@ from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.measures import SCAN, DWPCNoRepeats
 from neupath.store import open_store, write_store
-from tests.graphs import hins
+from tests.graphs import graph_of, hins
 
 WRITES = Relation("author", "writes", "paper")
+NEAR = Relation("gene", "near", "gene", directed=False)
 
 
 def random_graph(seed: int, authors: int = 60, papers: int = 80, edges: int = 300) -> HIN:
-    rng = np.random.default_rng(seed)
-    places = rng.choice(authors * papers, edges, replace=False)
-    nodes = [Nodes("author", pa.array(np.arange(authors))), Nodes("paper", pa.array(np.arange(papers)))]
-    return HIN.build(nodes, [Edges(WRITES, places // papers, places % papers)])
+    places = np.random.default_rng(seed).choice(authors * papers, edges, replace=False)
+    return authors_of(authors, papers, np.c_[places // papers, places % papers])
+
+
+def authors_of(authors: int, papers: int, edges: Any) -> HIN:
+    return graph_of({"author": authors, "paper": papers}, {"author -writes-> paper": edges})
 
 
 def degrees(hin: HIN, relation: Relation) -> tuple[list[int], list[int]]:
@@ -72,26 +76,23 @@ def test_permutations_follow_the_seed_and_are_mixed() -> None:
 
 
 def test_swaps_reach_every_graph_of_the_same_degrees_equally_often() -> None:
-    ends = np.array([(0, 0), (0, 1), (1, 1), (1, 2), (2, 0)])
-    nodes = [Nodes("author", pa.array(np.arange(3))), Nodes("paper", pa.array(np.arange(3)))]
-    hin = HIN.build(nodes, [Edges(WRITES, ends[:, 0], ends[:, 1])])
-    graphs = [
-        tuple(map(int, graph.matrices[WRITES].toarray().ravel())) for graph in Permutations(hin, [WRITES], 2000, 0)
-    ]
-    counts = [graphs.count(graph) for graph in sorted(set(graphs))]
-    assert len(counts) == 5  # by hand: the third author has one of three papers, the others share what is left
-    assert min(counts) > 300
-    assert max(counts) < 500
+    hin = authors_of(3, 3, [(0, 0), (0, 1), (1, 1), (1, 2), (2, 0)])
+    graphs = Counter(entries(graph, WRITES) for graph in Permutations(hin, [WRITES], 2000, 0))
+    assert len(graphs) == 5  # by hand: the third author has one of three papers, the others share what is left
+    assert min(graphs.values()) > 300
+    assert max(graphs.values()) < 500
+
+
+def entries(hin: HIN, relation: Relation) -> tuple[int, ...]:
+    """Return which entries of the matrix of a relation are there, row by row."""
+    return tuple((hin.matrices[relation].toarray() > 0).astype(int).ravel().tolist())
 
 
 def test_undirected_swaps_reach_every_graph_equally_often() -> None:
-    near = Relation("gene", "near", "gene", directed=False)
-    ends = np.array([(0, 1), (2, 3)])
-    hin = HIN.build([Nodes("gene", pa.array(np.arange(4)))], [Edges(near, ends[:, 0], ends[:, 1])])
-    graphs = [tuple(map(int, graph.matrices[near].toarray().ravel())) for graph in Permutations(hin, [near], 900, 0)]
-    counts = [graphs.count(graph) for graph in sorted(set(graphs))]
-    assert len(counts) == 3
-    assert min(counts) > 200
+    hin = graph_of({"gene": 4}, {"gene -near- gene": [(0, 1), (2, 3)]})
+    graphs = Counter(entries(graph, NEAR) for graph in Permutations(hin, [NEAR], 900, 0))
+    assert len(graphs) == 3
+    assert min(graphs.values()) > 200
 
 
 CITES = Relation("paper", "cites", "paper")
@@ -122,13 +123,10 @@ def realisations(out_degrees: list[int], in_degrees: list[int]) -> set[tuple[int
 def test_directed_edges_within_a_type_reach_every_graph_equally_often(ends: list[tuple[int, int]]) -> None:
     sources, targets = np.array(ends).T
     size = max(map(max, ends)) + 1
-    hin = HIN.build([Nodes("paper", pa.array(np.arange(size)))], [Edges(CITES, sources, targets)])
+    hin = graph_of({"paper": size}, {"paper -cites-> paper": ends})
     every = realisations(np.bincount(sources, minlength=size).tolist(), np.bincount(targets, minlength=size).tolist())
     count = 200 * len(every)
-    graphs = Counter(
-        tuple((graph.matrices[CITES].toarray() > 0).astype(int).ravel().tolist())
-        for graph in Permutations(hin, [CITES], count, seed=1)
-    )
+    graphs = Counter(entries(graph, CITES) for graph in Permutations(hin, [CITES], count, seed=1))
     assert set(graphs) == every
     assert len(every) > 1
     assert chisquare(list(graphs.values())).pvalue > 0.001
@@ -136,8 +134,7 @@ def test_directed_edges_within_a_type_reach_every_graph_equally_often(ends: list
 
 @pytest.mark.parametrize("ends", [[(0, 1), (1, 0)], [(0, 1), (0, 2), (0, 3)]])
 def test_a_note_says_where_swaps_change_nothing(ends: list[tuple[int, int]]) -> None:
-    places = np.array(ends)
-    hin = HIN.build([Nodes("paper", pa.array(np.arange(4)))], [Edges(CITES, places[:, 0], places[:, 1])])
+    hin = graph_of({"paper": 4}, {"paper -cites-> paper": ends})
     [mixing] = Permutations(hin, [CITES], 1).mixing
     assert mixing.is_mixed
     assert mixing.note == "swaps leave 100% of the edges of paper -cites-> paper in place; its p-values say little"
@@ -204,20 +201,18 @@ def test_a_store_opened_again_has_permuted_graphs_and_null_scores(
 
 
 def test_permuted_edges_on_disk_that_do_not_fit_are_made_again(tmp_path: Path) -> None:
-    near = Relation("gene", "near", "gene", directed=False)
-    ends = np.array([(0, 1), (2, 3), (4, 4)])
-    hin = HIN.build([Nodes("gene", pa.array([f"g{i}" for i in range(5)]))], [Edges(near, ends[:, 0], ends[:, 1])])
+    hin = graph_of({"gene": [f"g{i}" for i in range(5)]}, {"gene -near- gene": [(0, 1), (2, 3), (4, 4)]})
     folder = write_store(hin, tmp_path / "genes.store")
-    expected = [graph.matrices[near].toarray().tolist() for graph in Permutations(hin, [near], 5)]
+    expected = [graph.matrices[NEAR].toarray().tolist() for graph in Permutations(hin, [NEAR], 5)]
     for change in (None, lambda ends: ends + 5, lambda ends: ends[:, 1:], lambda ends: ends.astype(np.int64)):
         stored = open_store(folder).hin()
-        key = repr(("permutations", near, 5, 0))
+        key = repr(("permutations", NEAR, 5, 0))
         if change is not None:
             entry = stored.disk_cache.find(key)
             stored.disk_cache.remove(key)
             changed = {name: change(array) for name, array in entry.arrays.items()}
             stored.disk_cache.put(key, Arrays(changed, entry.facts))
-        graphs = [graph.matrices[near].toarray().tolist() for graph in Permutations(stored, [near], 5)]
+        graphs = [graph.matrices[NEAR].toarray().tolist() for graph in Permutations(stored, [NEAR], 5)]
         assert graphs == expected
 
 
@@ -261,11 +256,7 @@ def test_results_do_not_depend_on_which_hits_are_asked_for_together() -> None:
 
 def test_nodes_are_alike_by_degrees_and_by_the_weights_that_stay() -> None:
     ends = np.array([(0, 0), (1, 1), (2, 2), (3, 0), (3, 1)])
-    nodes = [Nodes("author", pa.array(np.arange(4))), Nodes("paper", pa.array(np.arange(3)))]
-    plain, weighted = (
-        HIN.build(nodes, [Edges(WRITES, ends[:, 0], ends[:, 1], weights)])
-        for weights in (None, np.array([1.0, 2.0, 1.0, 1.0, 1.0]))
-    )
+    plain, weighted = authors_of(4, 3, ends), authors_of(4, 3, np.c_[ends, [1.0, 2.0, 1.0, 1.0, 1.0]])
     assert degree_classes(plain, "author", [WRITES]).tolist() == [0, 0, 0, 1]
     classes = degree_classes(weighted, "author", [WRITES])
     assert classes[0] == classes[2] != classes[1]
@@ -341,8 +332,8 @@ def test_json_of_hits_and_columns_of_a_join(toy: HIN, tmp_path) -> None:
 
 def test_p_values_keep_what_a_csv_file_has(tmp_path: Path) -> None:
     names = pa.array(["A", None, "", 'q"u'])
-    nodes = [Nodes("author", pa.array(["007", "7", "NA", "x\ny"]), names), Nodes("paper", pa.array(["p0", "p1"]))]
-    hin = HIN.build(nodes, [Edges(WRITES, np.array([0, 1, 2, 3, 0]), np.array([0, 0, 0, 0, 1]))])
+    nodes = {"author": Nodes("author", pa.array(["007", "7", "NA", "x\ny"]), names), "paper": ["p0", "p1"]}
+    hin = graph_of(nodes, {"author -writes-> paper": [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1)]})
     scorer = PathSim("APA").fit(hin)
     joined = npth.join(hin, scorer, tmp_path / "top.csv", k=3)
     before = joined.path.read_text()

@@ -7,7 +7,7 @@ from neupath import HIN, PathSim, stability
 from neupath.errors import QueryError
 from neupath.evidence.counterfactuals import rank_and_score
 from neupath.evidence.stability import thinned
-from tests.evidence.test_counterfactuals import authors
+from tests.graphs import coauthors
 
 
 def test_a_jackknife_holds_the_rank_without_each_node(toy: HIN) -> None:
@@ -61,14 +61,16 @@ def test_filters_that_change_nothing_are_accepted(toy: HIN) -> None:
     assert stability(scorer, scorer.top_k("Mike", among=["Ann"])).intervals == ()
 
 
-def test_what_is_refused() -> None:
-    scorer = PathSim("APA").fit(authors())
-    hits = scorer.top_k("Ann", k=2)
-    with pytest.raises(QueryError, match="share is 1"):
-        stability(scorer, hits, share=1)
-    with pytest.raises(QueryError, match="samples is 0"):
-        stability(scorer, hits, samples=0)
-    with pytest.raises(QueryError, match="samples is 2.5; give a whole number of at least 1"):
-        stability(scorer, hits, samples=2.5)  # type: ignore[arg-type]
-    with pytest.raises(QueryError, match="venue is not on author-paper-author"):
-        stability(scorer, hits, by="venue")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"share": 1}, "share is 1"),
+        ({"samples": 0}, "samples is 0"),
+        ({"samples": 2.5}, "samples is 2.5; give a whole number of at least 1"),
+        ({"by": "venue"}, "venue is not on author-paper-author"),
+    ],
+)
+def test_what_is_refused(options: dict, message: str) -> None:
+    scorer = PathSim("APA").fit(coauthors())
+    with pytest.raises(QueryError, match=message):
+        stability(scorer, scorer.top_k("Ann", k=2), **options)

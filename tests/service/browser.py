@@ -1,11 +1,14 @@
 """A real Chromium at a service of one's own, and the words for what a person does there."""
 
+import csv
+import io
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +20,9 @@ from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_play
 from tests.patience import PATIENCE
 
 __all__ = ["Browser", "Route", "expect"]
+
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+"""What a browser must permit before a test reads what was copied."""
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = [
@@ -119,6 +125,25 @@ class Explorer:
         self.page.keyboard.type(text)
         self.page.keyboard.press("Enter")
         self.actions += 1
+
+    def download(self, selector: str, *, by_key: str = "", **options: Any) -> bytes:
+        """Save a file by a click, or by the keyboard with the key that leads to the button; return what is in it."""
+        with self.page.expect_download() as file:
+            if by_key:
+                self.enter(selector, by_key)
+            else:
+                self.click(selector, **options)
+        return Path(file.value.path()).read_bytes()
+
+    def table(self, selector: str, **options: Any) -> list[dict[str, str]]:
+        """Save a CSV file; return its rows."""
+        return list(csv.DictReader(io.StringIO(self.download(selector, **options).decode())))
+
+    def copied(self, what: str) -> str:
+        """Copy something from the open panel; return it from the clipboard."""
+        self.at(f".copy-code[data-what='{what}']").click()
+        self.see("#share-panel > [role=status]").to_have_text(f"Copied {what}.")
+        return str(self.page.evaluate("navigator.clipboard.readText()"))
 
     def hits(self, side: str = "a") -> list[str]:
         """The ids of the hits, in their order, once there are some."""

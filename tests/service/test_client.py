@@ -1,5 +1,6 @@
 """The client: every call, the service's own sentences as errors, and jobs from start to result."""
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import neupath as npth
 from neupath.client import Client, Event, RemoteJob, ServiceError
 from neupath.errors import QueryError
 from neupath.evidence.explanation import explain_set
+from neupath.evidence.significance import hits_with
 from tests.patience import PATIENCE, wait_until
 from tests.service.conftest import HOSTILE, Running, Start
 
@@ -250,9 +252,11 @@ def test_what_if_and_significance_answer_as_the_library(client: Client) -> None:
     asked = client.what_if("toy", "Mike", "Mary", metapath="APVPA", k=2, remove="paper", limit=1)
     assert asked == answer.to_dict()
     scorer = npth.PathSim("APVPA").fit(toy)
-    [tested] = npth.significance(scorer, [scorer.top_k("Mike", 2)], permutations=9)
-    [result] = client.significance("toy", ["Mike"], metapath="APVPA", k=2, permutations=9)
-    assert tuple(hit["p_value"] for hit in result["hits"]) == tested.p_values
+    hits = scorer.top_k("Mike", 2)
+    [tested] = npth.significance(scorer, [hits], permutations=9)
+    steady = npth.stability(scorer, hits, by="paper")
+    [result] = client.significance("toy", ["Mike"], metapath="APVPA", k=2, permutations=9, stability_by="paper")
+    assert result == json.loads(json.dumps(hits_with(hits, significance=tested, stability=steady)))
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,20 +18,17 @@ import neupath as npth
 from neupath import HIN
 from neupath.client import read_events
 from neupath.errors import QueryError, SourceError, WriteError
-from neupath.evidence.significance import hits_with
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes
 from neupath.service import job_process, jobs
 from neupath.service.job_process import JobSpec, do_job, run_job
 from neupath.service.jobs import Job, read_jobs
 from neupath.service.limits import Limits
-from tests.graphs import shop_graph
+from tests.graphs import graph_of, shop_graph
 from tests.patience import PATIENCE, wait_until
-from tests.service.conftest import Running, Start, start_service
+from tests.service.conftest import Running, Start
 
 JOIN = {"kind": "join", "graph": "toy", "metapath": "APVPA", "k": 2}
 WHAT_IF = {"kind": "whatif", "graph": "toy", "metapath": "APA", "query": "Mike", "target": "Bob"}
+CHANCE = {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA"}
 TRAIN = {"kind": "train", "graph": "toy", "metapath": "APA"}
 LABELS = {"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "Bob", "score": 1}]}
 PAIRS = [
@@ -61,12 +57,9 @@ def wait_for_all(running: Running) -> None:
 @pytest.fixture(scope="module")
 def large() -> HIN:
     """A graph on which a join takes a while."""
-    import numpy as np
-    import pyarrow as pa
-
     rng = np.random.default_rng(0)
-    edges = Edges(Relation("a", "r", "b"), rng.integers(0, 20_000, 400_000), rng.integers(0, 300, 400_000))
-    return HIN.build([Nodes("a", pa.array(np.arange(20_000))), Nodes("b", pa.array(np.arange(300)))], [edges])
+    ends = np.c_[rng.integers(0, 20_000, 400_000), rng.integers(0, 300, 400_000)]
+    return graph_of({"a": 20_000, "b": 300}, {"a -r-> b": ends})
 
 
 SLOW = {"kind": "join", "graph": "large", "metapath": "ABA", "k": 1000}
@@ -111,38 +104,20 @@ def test_a_join_job_has_events_and_a_result(running: Running) -> None:
 
 @pytest.mark.slow
 def test_an_infer_job_makes_a_model(running: Running) -> None:
-    job = running.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
+    body = {"pairs": PAIRS, "max_length": 4, "node_type": "author"}
+    started = running.post("/api/jobs", body | {"kind": "infer", "graph": "toy"}).json()
+    job = started["id"]
+    assert started["title"] == "meta-paths from 3 pairs of author"
     wait_for(running, job, "done")
-    result = running.get(f"/api/jobs/{job}/result").json()
-    assert result == running.post("/api/graphs/toy/infer", {"pairs": PAIRS, "max_length": 4}).json()
+    assert running.get(f"/api/jobs/{job}/result").json() == running.post("/api/graphs/toy/infer", body).json()
+    models = {model["name"]: (model["title"], model["created"]) for model in running.get("/api/models").json()}
+    assert (models[job], models["saved"]) == ((started["title"], started["created"]), ("saved", None))
     result = running.get(f"/api/graphs/toy/search?query=Mike&model={job}").json()
     assert [hit["id"] for hit in result["hits"]] == ["Bob", "Mary", "Jim"]
     joined = running.post("/api/jobs", {"kind": "join", "graph": "toy", "model": job}).json()["id"]
     assert wait_for(running, joined, "done")["summary"]["queries"] == 5
     running.client.delete(f"/api/jobs/{job}")
     assert running.get(f"/api/graphs/toy/search?query=Mike&model={job}").status_code == 404
-
-
-@pytest.mark.slow
-def test_a_what_if_job_answers_as_the_library(running: Running) -> None:
-    body = {"kind": "whatif", "graph": "toy", "metapath": "APVPA", "query": "Mike", "target": "Mary", "k": 2}
-    job = running.post("/api/jobs", body | {"remove": "paper", "limit": 1}).json()["id"]
-    wait_for(running, job, "done")
-    expected = npth.what_if(npth.load("toy"), "APVPA", "Mike", "Mary", k=2, remove="paper", limit=1)
-    assert running.get(f"/api/jobs/{job}/result").json() == expected.to_dict()
-
-
-@pytest.mark.slow
-def test_a_significance_job_answers_as_the_library(running: Running) -> None:
-    body = {"kind": "significance", "graph": "toy", "metapath": "APVPA", "queries": ["Mike"], "k": 2}
-    job = running.post("/api/jobs", body | {"permutations": 9, "stability_by": "paper"}).json()["id"]
-    assert wait_for(running, job, "done")["summary"] == {"queries": 1}
-    scorer = npth.PathSim("APVPA").fit(npth.load("toy"))
-    hits = scorer.top_k("Mike", 2)
-    [tested] = npth.significance(scorer, [hits], permutations=9)
-    steady = npth.stability(scorer, hits, by="paper")
-    [result] = running.get(f"/api/jobs/{job}/result").json()["results"]
-    assert result == json.loads(json.dumps(hits_with(hits, significance=tested, stability=steady)))
 
 
 @pytest.mark.slow
@@ -163,9 +138,8 @@ def test_a_trained_model_is_served(start: Start) -> None:
 def test_pairs_say_the_types_of_ids_that_types_share(start: Start) -> None:
     pytest.importorskip("torch")
     rng = np.random.default_rng(0)
-    buys = Edges(Relation("user", "buys", "item"), rng.integers(0, 20, 60), rng.integers(0, 20, 60))
-    numbers = [Nodes(kind, pa.array(np.arange(20))) for kind in ("user", "item")]
-    running = start(graphs={"shared": HIN.build(numbers, [buys])})
+    buys = rng.integers(0, 20, (60, 2))
+    running = start(graphs={"shared": graph_of({"user": 20, "item": 20}, {"user -buys-> item": buys})})
     pairs = [{"query": q, "target": t, "score": s} for q, t, s in ((1, 2, 1.0), (3, 4, 0.0), (5, 1, 1.0))]
     body = {"kind": "train", "graph": "shared", "architecture": "countpath", "epochs": 1, "pairs": pairs}
     refused = running.post("/api/jobs", body)
@@ -205,72 +179,37 @@ def test_a_failed_job_has_an_error(running: Running) -> None:
         ({"kind": "join", "graph": "toy", "model": "saved", "measure": "pcrw"}, 422, "give either model or measure"),
         ({"kind": "join", "graph": "toy", "measure": "simrank"}, 422, "simrank looks at the whole graph"),
         ({"kind": "join", "graph": "toy", "model": "../../etc"}, 404, "no model '../../etc' is served"),
-        (
-            {"kind": "whatif", "graph": "toy", "query": "Mike", "target": "x", "metapath": "APA"},
-            404,
-            "no author with the id 'x'",
-        ),
-        (
-            {"kind": "whatif", "graph": "toy", "query": "Mike", "target": "Bob", "metapath": "APA", "budget": 10**12},
-            422,
-            "at most 10,000,000,000",
-        ),
+        (WHAT_IF | {"target": "x"}, 404, "no author with the id 'x'"),
+        (WHAT_IF | {"budget": 10**12}, 422, "at most 10,000,000,000"),
         (WHAT_IF | {"remove": "nonsense"}, 404, "no node type 'nonsense'"),
         (WHAT_IF | {"remove": "venue"}, 422, "venue is not on author-paper-author"),
         (WHAT_IF | {"add": "author"}, 422, "a new author cannot join"),
         (WHAT_IF | {"remove": "edges", "add": "edges"}, 422, "give either remove or add, not both"),
         (WHAT_IF | {"target": "Mike"}, 422, "'Mike' is both the query and the target"),
         ({"kind": "significance", "graph": "toy", "queries": ["Mike"]}, 422, "no meta-path is given"),
-        (
-            {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA", "permutations": 10**6},
-            422,
-            "at most 1,000",
-        ),
-        (
-            {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA", "stability_by": "x"},
-            404,
-            "no node type 'x' in this graph",
-        ),
-        (
-            {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA", "stability_by": "venue"},
-            422,
-            "venue is not on author-paper-author; give one of author, paper",
-        ),
-        (
-            {"kind": "significance", "graph": "toy", "queries": ["Mike"], "metapath": "APA", "stability": True}
-            | {"stability_by": "paper"},
-            422,
-            "give either stability, for edges, or stability_by",
-        ),
+        (CHANCE | {"permutations": 10**6}, 422, "at most 1,000"),
+        (CHANCE | {"stability_by": "x"}, 404, "no node type 'x' in this graph"),
+        (CHANCE | {"stability_by": "venue"}, 422, "venue is not on author-paper-author; give one of author, paper"),
+        (CHANCE | {"stability": True, "stability_by": "paper"}, 422, "give either stability, for edges, or stability_"),
         ({"kind": "train", "graph": "toy"}, 422, "give either metapath, to draw labels from a measure, or pairs"),
-        ({"kind": "train", "graph": "toy", "metapath": "APA", "epochs": 9999}, 422, "at most 200 epochs"),
-        (
-            {"kind": "train", "graph": "toy", "metapath": "APA", "architecture": "node2vec"},
-            422,
-            "no architecture 'node2",
-        ),
+        (TRAIN | {"epochs": 9999}, 422, "at most 200 epochs"),
+        (TRAIN | {"architecture": "node2vec"}, 422, "no architecture 'node2"),
         (TRAIN | {"architecture": "countpath", "dim": 8}, 422, "a countpath model has no dim; leave it out"),
         (TRAIN | {"architecture": "gcn", "paths": 2}, 422, "a gcn model has no paths; leave it out"),
         (TRAIN | {"learning_rate": True}, 422, "train.learning_rate is True: input should be a valid number"),
         ({"kind": "infer", "graph": "toy", "pairs": [{"query": "Mike", "target": "x"}]}, 404, "no node type has all"),
-        (
-            {"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "KDD", "score": 1}]}
-            | {"architecture": "gcn"},
-            422,
-            "a gcn model ranks the nodes of one type, and these pairs go from author to venue nodes; neupath",
-        ),
+        (LABELS | {"pairs": [{"query": "Mike", "target": "KDD", "score": 1}], "architecture": "gcn"}, 422,
+         "a gcn model ranks the nodes of one type, and these pairs go from author to venue nodes; neupath"),
         (LABELS | {"layers": 4}, 422, "auto chooses the settings of what it tries; leave out layers"),
         (LABELS | {"budget": 1e5}, 422, "budget is 100000"),
         (LABELS | {"architecture": "gcn", "budget": 5}, 422, "budget is for auto, and the architecture is gcn"),
         (LABELS | {"node_type": "author", "query_type": "author"}, 422, "node_type is 'author' and query_type is"),
+        (LABELS | {"node_type": "venue"}, 404, "no venue with the id"),
         (TRAIN | {"architecture": "auto"}, 422, "auto judges learners by labels of your own; give pairs"),
-        (
-            {"kind": "train", "graph": "toy", "pairs": [{"query": "Mike", "target": "Bob", "score": "high"}]},
-            422,
-            "the score 'high'; scores are finite numbers, or words such as yes and no",
-        ),
+        (LABELS | {"pairs": [{"query": "Mike", "target": "Bob", "score": "high"}]}, 422,
+         "the score 'high'; scores are finite numbers, or words such as yes and no"),
     ],
-)
+)  # fmt: skip
 def test_invalid_jobs_are_errors_at_once(running: Running, body: object, status: int, message: str) -> None:
     response = running.post("/api/jobs", body)
     assert response.status_code == status
@@ -325,28 +264,22 @@ def test_a_full_queue_cancelling_and_removing(start: Start, large: HIN, tmp_path
 
 
 @pytest.mark.slow
-def test_a_restarted_service_has_the_finished_jobs(tmp_path: Path) -> None:
-    graphs = {"toy": npth.load("toy")}
-    before = start_service(tmp_path, graphs)
-    try:
-        job = before.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
-        wait_for(before, job, "done")
-    finally:
-        before.stop()
-    (tmp_path / "broken-off").mkdir()
-    record = json.loads((tmp_path / job / "job.json").read_text()) | {"id": "broken-off", "state": "running"}
-    (tmp_path / "broken-off" / "job.json").write_text(json.dumps(record))
-    after = start_service(tmp_path, graphs)
-    try:
-        assert after.get(f"/api/jobs/{job}").json()["state"] == "done"
-        assert "event: end" in after.get(f"/api/jobs/{job}/events").text
-        assert after.get(f"/api/graphs/toy/search?query=Mike&model={job}").status_code == 200
-        broken = after.get("/api/jobs/broken-off").json()
-        resumed = after.get("/api/jobs/broken-off/events", headers={"last-event-id": "57"}).text
-        assert "event: end" in resumed
-        assert (broken["state"], broken["error"]) == ("failed", "the service ended before the job did")
-    finally:
-        after.stop()
+def test_a_restarted_service_has_the_finished_jobs(start: Start, tmp_path: Path) -> None:
+    before, state = start(), tmp_path / "state"
+    job = before.post("/api/jobs", {"kind": "infer", "graph": "toy", "pairs": PAIRS, "max_length": 4}).json()["id"]
+    wait_for(before, job, "done")
+    before.stop()
+    (state / "broken-off").mkdir()
+    record = json.loads((state / job / "job.json").read_text()) | {"id": "broken-off", "state": "running"}
+    (state / "broken-off" / "job.json").write_text(json.dumps(record))
+    after = start()
+    assert after.get(f"/api/jobs/{job}").json()["state"] == "done"
+    assert "event: end" in after.get(f"/api/jobs/{job}/events").text
+    assert after.get(f"/api/graphs/toy/search?query=Mike&model={job}").status_code == 200
+    broken = after.get("/api/jobs/broken-off").json()
+    resumed = after.get("/api/jobs/broken-off/events", headers={"last-event-id": "57"}).text
+    assert "event: end" in resumed
+    assert (broken["state"], broken["error"]) == ("failed", "the service ended before the job did")
 
 
 def test_a_process_has_the_limits_of_the_service(start: Start) -> None:
@@ -491,13 +424,6 @@ def test_auto_trains_from_labels_across_types(running: Running) -> None:
     assert found["hits"][0]["id"] == "SIGMOD"
 
 
-def test_training_pairs_may_name_their_node_type(running: Running) -> None:
-    pairs = [{"query": "Mike", "target": "Bob", "score": 1.0}]
-    body = {"kind": "train", "graph": "toy", "pairs": pairs, "node_type": "venue"}
-    response = running.post("/api/jobs", body)
-    assert (response.status_code, "no venue with the id" in response.json()["error"]) == (404, True)
-
-
 # ---- Limits of time, memory and disk -------------------------------------------------------------
 @pytest.mark.slow
 def test_a_job_has_a_time_limit(start: Start, large: HIN) -> None:
@@ -541,32 +467,16 @@ def test_the_oldest_results_go_when_all_are_too_large(start: Start, monkeypatch:
     assert error.startswith("the result has 1,000 bytes, and this service keeps 900 in all")
 
 
+@pytest.mark.slow
 def test_p_values_are_those_of_the_filtered_list(running: Running) -> None:
-    body = {"kind": "significance", "graph": "toy", "metapath": "APVPA", "queries": ["Mike"], "k": 1, "permutations": 9}
-    for filters, hit in (({}, "Bob"), ({"where": ["id != Bob"]}, "Mary"), ({"unless": ["author-paper-author"]}, "Bob")):
-        job = running.post("/api/jobs", body | filters).json()
-        running.get(f"/api/jobs/{job['id']}/events")
-        (result,) = running.get(f"/api/jobs/{job['id']}/result").json()["results"]
-        search = {"metapath": "APVPA", "queries": ["Mike"], "k": 1} | filters
-        (listed,) = running.post("/api/graphs/toy/search", search).json()
-        assert [each["id"] for each in result["hits"]] == [each["id"] for each in listed["hits"]] == [hit]
-        assert 0 < result["hits"][0]["p_value"] <= 1
+    search = {"metapath": "APVPA", "queries": ["Mike"], "k": 1, "where": ["id != Bob"], "unless": ["APA"]}
+    body = search | {"kind": "significance", "graph": "toy", "permutations": 9}
+    job = running.post("/api/jobs", body).json()
+    assert job["title"] == "hits of Mike"
+    running.get(f"/api/jobs/{job['id']}/events")
+    (result,) = running.get(f"/api/jobs/{job['id']}/result").json()["results"]
+    (listed,) = running.post("/api/graphs/toy/search", search).json()
+    assert [each["id"] for each in result["hits"]] == [each["id"] for each in listed["hits"]] == ["Mary"]
+    assert 0 < result["hits"][0]["p_value"] <= 1
     wrong = running.post("/api/jobs", body | {"where": ["year >"]})
     assert wrong.status_code == 422
-
-
-def test_jobs_and_their_models_say_what_they_are_about(running: Running) -> None:
-    pairs = [{"query": "Mike", "target": "Bob"}, {"query": "Mike", "target": "Ann", "score": 0}]
-    pairs = [pair | {"score": pair.get("score", 1)} for pair in pairs]
-    body = {"kind": "infer", "graph": "toy", "pairs": pairs, "node_type": "author"}
-    job = running.post("/api/jobs", body).json()
-    assert job["title"] == "meta-paths from 2 pairs of author"
-    running.get(f"/api/jobs/{job['id']}/events")
-    (model,) = [one for one in running.get("/api/models").json() if one["name"] == job["id"]]
-    assert (model["title"], model["created"]) == (job["title"], job["created"])
-    (saved,) = [one for one in running.get("/api/models").json() if one["name"] == "saved"]
-    assert (saved["title"], saved["created"]) == ("saved", None)
-    body = {"kind": "whatif", "graph": "toy", "query": "Mike", "target": "Bob", "metapath": "APVPA", "remove": "edges"}
-    assert running.post("/api/jobs", body).json()["title"] == "Mike and Bob"
-    body = {"kind": "significance", "graph": "toy", "metapath": "APVPA", "queries": ["Mike"], "permutations": 9}
-    assert running.post("/api/jobs", body).json()["title"] == "hits of Mike"

@@ -1,6 +1,5 @@
 """The explorer in a real Chromium: from the box to an explained hit, meta-paths, comparison, addresses, exports."""
 
-import csv
 import io
 import json
 import re
@@ -18,10 +17,9 @@ import pytest
 import neupath as npth
 from neupath import HIN
 from neupath.cli import main
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from tests.service.browser import MIKE, PARSER, Browser, Explorer, Route, expect, explore, needs_chromium
+from tests.graphs import graph_of
+from tests.service.browser import CLIPBOARD, MIKE, PARSER, Browser, Explorer, Route, expect, explore, needs_chromium
 from tests.service.conftest import Running, Start, start_service
 
 pytestmark = needs_chromium
@@ -60,30 +58,6 @@ def test_stories_on_public_graphs(browser: Browser, data: Path, start: Start) ->
             explorer.click(".card .hit-link")
             explorer.see("#why .groups li").not_to_have_count(0)
             assert explorer.actions <= 3
-    with explore(browser, served.url) as explorer:  # diseases like asthma through genes, why, export
-        explorer.open(g="hetionet")
-        explorer.look_up("asthma")
-        explorer.click(".card h3 a", has_text="shared Genes")
-        explorer.click("#hits-a .open")
-        explorer.see(".group").not_to_have_count(0)
-        explorer.click("#share")
-        with explorer.page.expect_download() as table:
-            explorer.click("#csv")
-        rows = list(csv.DictReader(io.StringIO(Path(table.value.path()).read_text(encoding="utf-8"))))
-        assert {row["graph"] for row in rows} == {"hetionet"}
-        assert rows[0]["metapath"] == "Disease-Gene-Disease"
-        assert explorer.actions <= 6
-    with explore(browser, served.url) as explorer:  # five marks on films, ranked anew
-        explorer.open(g="imdb")
-        explorer.look_up("the dark knight rises")
-        explorer.click(".card h3 a")
-        for place, sign in enumerate(("yes", "yes", "no", "yes", "no")):
-            explorer.at(f"#hits-a .hit >> nth={place} >> .{sign}").click()
-            explorer.actions += 1
-        explorer.click("#rerank")
-        explorer.see("#search-title").to_contain_text("your examples")
-        explorer.see(".move").not_to_have_count(0)
-        assert explorer.actions <= 12
 
 
 def test_everything_works_by_keyboard_alone(explorer: Explorer) -> None:
@@ -384,7 +358,7 @@ def test_hits_are_added_to_the_query_and_removed(explorer: Explorer, explored: R
 
 
 def test_hits_related_otherwise_are_left_out(browser: Browser, explored: Running) -> None:
-    with explore(browser, explored.url, permissions=["clipboard-read", "clipboard-write"]) as explorer:
+    with explore(browser, explored.url, permissions=CLIPBOARD) as explorer:
         explorer.open(**PARSER | {"with": '["optparse.OptionParser"]'})
         explorer.hits()
         explorer.at(".filters summary").click()
@@ -399,20 +373,13 @@ def test_hits_related_otherwise_are_left_out(browser: Browser, explored: Running
         ids = explorer.hits()
         assert ids == [hit["id"] for hit in answer["hits"]]
         explorer.at("#share").click()
-        explorer.at(".copy-code[data-what='command line']").click()
-        explorer.see("#share-panel > [role=status]").to_have_text("Copied command line.")
-        line = explorer.page.evaluate("navigator.clipboard.readText()")
-        assert printed(line) == ids
-        explorer.at(".copy-code[data-what=Python]").click()
-        explorer.see("#share-panel > [role=status]").to_have_text("Copied Python.")
+        assert printed(explorer.copied("command line")) == ids
         names: dict[str, object] = {}
-        text = explorer.page.evaluate("navigator.clipboard.readText()")
+        text = explorer.copied("Python")
         exec(text.replace("\nClient(", "\nclient = Client(").replace(").search(", ")\nhits = client.search("), names)
         assert [str(hit.id) for hit in names["hits"]] == ids  # type: ignore[attr-defined]
         names["client"].close()  # type: ignore[attr-defined]
-        with explorer.page.expect_download() as file:
-            explorer.at("#parquet").click()
-        table = pq.read_table(Path(file.value.path()))
+        table = pq.read_table(io.BytesIO(explorer.download("#parquet")))
         assert table["id"].to_pylist() == ids
         origin = json.loads(table.schema.metadata[b"neupath"])
         assert origin["graph"] == "stdlib"
@@ -428,17 +395,14 @@ def test_hits_related_otherwise_are_left_out(browser: Browser, explored: Running
 def test_a_command_takes_ids_that_start_with_a_dash(browser: Browser, start: Start, tmp_path: Path) -> None:
     (tmp_path / "item_tag.csv").write_text("item,tag\n-1,--k\n-x,--k\nplain's,--k\n-x,b\n-1,b\n")
     served = start(graphs={"dashes": npth.load(tmp_path)})
-    with explore(browser, served.url, permissions=["clipboard-read", "clipboard-write"]) as explorer:
+    with explore(browser, served.url, permissions=CLIPBOARD) as explorer:
         for query in ("-1", "-x", "plain's"):
             others = {"with": '["-x"]' if query == "-1" else "[]"}
             explorer.open(g="dashes", p="item-tag-item", q=query, qt="item", **others)
             ids = explorer.hits()
             explorer.at("#share").click()
-            explorer.at(".copy-code[data-what='command line']").click()
-            explorer.see("#share-panel > [role=status]").to_have_text("Copied command line.")
-            line = explorer.page.evaluate("navigator.clipboard.readText()")
-            assert ids
-            assert printed(line.replace("'dashes'", shlex.quote(str(tmp_path)))) == ids
+            line = explorer.copied("command line").replace("'dashes'", shlex.quote(str(tmp_path)))
+            assert printed(line) == ids != []
 
 
 def printed(line: str) -> list[str]:
@@ -474,13 +438,10 @@ def test_searches_are_saved_by_their_words(explorer: Explorer) -> None:
 
 # ---- Filters, map, exports, addresses ------------------------------------------------------------
 def films() -> HIN:
-    """Ten films of one genre, half of them of each country, and 25 more types with 60 relations among them."""
-    year, country = pa.array([2000 + place for place in range(10)]), pa.array(["Korea", "France"] * 5)
-    attributes = pa.table({"year": year, "country": country})
+    """Ten films of one genre, half of them of each country."""
+    attributes = pa.table({"year": range(2000, 2010), "country": ["Korea", "France"] * 5})
     film = Nodes("film", pa.array(range(10)), pa.array([f"film {place}" for place in range(10)]), attributes)
-    genre = Nodes("genre", pa.array(["drama"]))
-    of = Edges(Relation("film", "of", "genre"), np.arange(10), np.zeros(10, dtype=np.int64))
-    return HIN.build([film, genre], [of])
+    return graph_of({"film": film, "genre": ["drama"]}, {"film -of-> genre": [(place, 0) for place in range(10)]})
 
 
 def crowded() -> HIN:
@@ -488,11 +449,8 @@ def crowded() -> HIN:
     names = [f"type number {place}" if place % 3 else f"t{place}" for place in range(25)]
     pairs = [(a, (a * step + step) % 25) for step in (1, 3, 7) for a in range(25)]
     chosen = [(a, b) for a, b in dict.fromkeys((min(pair), max(pair)) for pair in pairs) if a != b][:60]
-    edges = [
-        Edges(Relation(names[a], f"relation {place}", names[b]), np.array([0]), np.array([0]))
-        for place, (a, b) in enumerate(chosen)
-    ]
-    return HIN.build([Nodes(name, pa.array(["x"])) for name in names], edges)
+    edges = {f"{names[a]} -relation {place}-> {names[b]}": [(0, 0)] for place, (a, b) in enumerate(chosen)}
+    return graph_of({name: ["x"] for name in names}, edges)
 
 
 CROSSED = """() => {
@@ -557,9 +515,7 @@ def test_the_map_of_the_hits_is_linked_with_the_list(explorer: Explorer) -> None
     explorer.hits()
     explorer.at("#map").click()
     explorer.see(".hit-map .spot").to_have_count(11)
-    with explorer.page.expect_download() as picture:
-        explorer.at(".hit-map button", has_text="PNG").click()
-    assert Path(picture.value.path()).read_bytes().startswith(b"\x89PNG")
+    assert explorer.download(".hit-map button", has_text="PNG").startswith(b"\x89PNG")
     explorer.at(".hit-map .spot[data-id='optparse.OptionParser']").click()
     explorer.see("#why-title").to_have_text("ArgumentParser and OptionParser")
     explorer.at("#map").click()
@@ -590,38 +546,27 @@ def test_the_address_holds_the_view_and_back_returns(explorer: Explorer, browser
 
 def test_what_leaves_the_page_says_where_it_is_from(browser: Browser, explored: Running) -> None:
     """Defect 19: the CSV held neither measure, nor path, nor graph."""
-    with explore(browser, explored.url, permissions=["clipboard-read", "clipboard-write"]) as explorer:
+    with explore(browser, explored.url, permissions=CLIPBOARD) as explorer:
         explorer.open(**PARSER, t="optparse.OptionParser")
         ids = explorer.hits()
         explorer.at("#share").click()
-        with explorer.page.expect_download() as table:
-            explorer.at("#csv").click()
-        rows = list(csv.DictReader(io.StringIO(Path(table.value.path()).read_text(encoding="utf-8"))))
+        rows = explorer.table("#csv")
         assert [row["id"] for row in rows] == ids
         origin = {"query": PARSER["q"], "graph": "stdlib", "metapath": PARSER["p"], "measure": "pathsim"}
         assert all(row.items() >= origin.items() for row in rows)
-        with explorer.page.expect_download() as document:
-            explorer.at("#json").click()
-        assert json.loads(Path(document.value.path()).read_text())["hits"][0]["id"] == ids[0]
+        assert json.loads(explorer.download("#json"))["hits"][0]["id"] == ids[0]
         explorer.at("#share-panel summary").click()
         explorer.at("#batch").fill("OptionParser\nargparse.Action\nno such class\n")
-        with explorer.page.expect_download() as many:
-            explorer.at("#batch-csv").click()
-        rows = list(csv.DictReader(io.StringIO(Path(many.value.path()).read_text(encoding="utf-8"))))
-        assert [row["query"] for row in rows] == ["optparse.OptionParser"] * 10 + ["argparse.Action"] * 10
+        assert [row["query"] for row in explorer.table("#batch-csv")] == ["optparse.OptionParser"] * 10 + [
+            "argparse.Action"
+        ] * 10
         explorer.see("#share-panel details").to_contain_text("Not found: no such class.")
-        explorer.at(".copy-code[data-what=curl]").click()
-        explorer.see("#share-panel > [role=status]").to_have_text("Copied curl.")
-        url = explorer.page.evaluate("navigator.clipboard.readText()").removeprefix("curl '").removesuffix("'")
+        url = explorer.copied("curl").removeprefix("curl '").removesuffix("'")
         assert [str(hit["id"]) for hit in explored.get(url).json()["hits"]] == ids
-        explorer.at(".copy-code[data-what='command line']").click()
-        line = explorer.page.evaluate("navigator.clipboard.readText()")
         options = "-p 'class-method-class' --measure='pathsim' -k '10'"
-        assert line == f"neupath search {options} -- 'stdlib' 'argparse.ArgumentParser'"
+        assert explorer.copied("command line") == f"neupath search {options} -- 'stdlib' 'argparse.ArgumentParser'"
         explorer.page.keyboard.press("Escape")
-        with explorer.page.expect_download() as picture:
-            explorer.at(".save-svg").click()
-        drawn = ElementTree.parse(picture.value.path()).getroot()
+        drawn = ElementTree.fromstring(explorer.download(".save-svg"))
         texts = [text.text for text in drawn.iter(f"{SVG}text")]
         assert {"class", "method", "format_help", "OptionParser"} <= set(texts)
         assert "stdlib" in str(next(drawn.iter(f"{SVG}desc")).text)

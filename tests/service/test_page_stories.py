@@ -1,7 +1,5 @@
 """The explorer by keyboard alone, to a screen reader, with odd names, in two tabs, at a service that restarts."""
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,11 +12,10 @@ import pytest
 import neupath as npth
 from neupath import HIN
 from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.learn.auto import train_auto
 from neupath.learn.labels import Pairs
-from tests.graphs import shop_graph
+from tests.graphs import graph_of, shop_graph
 from tests.service.browser import MIKE, Browser, Explorer, Route, expect, explore, needs_chromium
 from tests.service.conftest import Running, Start, start_service
 
@@ -30,74 +27,53 @@ def clinic() -> HIN:
     genes = {"asthma": "ABCDE", "COPD": "ABCDF", "allergy": "ABG", "flu": "AHI", "anaemia": "JK", "gout": "EJ"}
     names = sorted(set("".join(genes.values())))
     pairs = [(place, names.index(gene)) for place, own in enumerate(genes.values()) for gene in own]
-    rows, columns = np.array(pairs).T
     diseases = Nodes("Disease", pa.array([f"D{place}" for place in range(len(genes))]), pa.array(list(genes)))
-    kinds = [diseases, Nodes("Gene", pa.array(names))]
-    return HIN.build(kinds, [Edges(Relation("Disease", "associates", "Gene"), rows, columns)])
+    return graph_of({"Disease": diseases, "Gene": names}, {"Disease -associates-> Gene": pairs})
 
 
 def cinema() -> HIN:
     """Films with actors and genres: those of the first actor are alike, whatever their genre."""
     films = Nodes("film", pa.array(range(12)), pa.array([f"Film {place}" for place in range(12)]))
-    actors, genres = Nodes("actor", pa.array(["Ada", "Bea", "Cyd"])), Nodes("genre", pa.array(["drama", "crime"]))
     plays = [(place, place // 4) for place in range(12)] + [(0, 1), (4, 0), (8, 0)]
-    of = [(place, place % 2) for place in range(12)]
-    edges = [
-        Edges(Relation("film", relation, kind), *np.array(pairs).T)
-        for relation, kind, pairs in (("stars", "actor", plays), ("of", "genre", of))
-    ]
-    return HIN.build([films, actors, genres], edges)
+    nodes = {"film": films, "actor": ["Ada", "Bea", "Cyd"], "genre": ["drama", "crime"]}
+    return graph_of(nodes, {"film -stars-> actor": plays, "film -of-> genre": [(row, row % 2) for row in range(12)]})
+
+
+def one_tag(items: Nodes | int) -> HIN:
+    count = items if isinstance(items, int) else len(items)
+    return graph_of({"item": items, "tag": ["t"]}, {"item -has-> tag": [(row, 0) for row in range(count)]})
 
 
 ODD = ("x" * 200, "שלום עולם", "", "same", "same", "word " * 40, "\u202ereversed", "plain")
-
-
-def odd() -> HIN:
-    """Items of one tag whose names are long, right to left, empty and equal."""
-    items = Nodes("item", pa.array([f"i{place}" for place in range(len(ODD))]), pa.array(ODD))
-    return one_tag(items)
-
-
-def tied(count: int) -> HIN:
-    return one_tag(Nodes("item", pa.array(range(count))))
-
-
-def one_tag(items: Nodes) -> HIN:
-    rows = np.arange(len(items))
-    has = Edges(Relation("item", "has", "tag"), rows, np.zeros_like(rows))
-    return HIN.build([items, Nodes("tag", pa.array(["t"]))], [has])
+"""Names that are long, right to left, empty and equal."""
 
 
 def ward() -> HIN:
     """Two diseases share 30 genes, each with another number of further diseases, the first with the most."""
     shared = [(disease, gene) for disease in (0, 1) for gene in range(30)]
     further = [(2 + place, gene) for gene in range(30) for place in range(30 - gene)]
-    rows, columns = np.array(shared + further).T
-    diseases = Nodes("Disease", pa.array([f"D{place}" for place in range(32)]))
-    genes = Nodes("Gene", pa.array([f"G{place}" for place in range(30)]))
-    return HIN.build([diseases, genes], [Edges(Relation("Disease", "associates", "Gene"), rows, columns)])
+    nodes = {"Disease": [f"D{place}" for place in range(32)], "Gene": [f"G{place}" for place in range(30)]}
+    return graph_of(nodes, {"Disease -associates-> Gene": shared + further})
 
 
 def archive() -> HIN:
     """Three films are called King Kong, of which the second has the most actors; only years tell the others apart."""
-    facts = pa.table({"colour": ["yes", "yes", "yes", "yes"], "year": [1933, 1976, 2005, 1979]})
-    names = pa.array(["King Kong", "King Kong", "King Kong", "Alien"])
-    films = Nodes("film", pa.array([7, 8, 9, 10]), names, facts)
+    facts = pa.table({"colour": ["yes"] * 4, "year": [1933, 1976, 2005, 1979]})
+    films = Nodes("film", pa.array([7, 8, 9, 10]), pa.array([*["King Kong"] * 3, "Alien"]), facts)
     plays = [(0, 0), (1, 0), (1, 1), (1, 2), (2, 2), (3, 0)]
-    stars = Edges(Relation("film", "stars", "actor"), *np.array(plays).T)
-    return HIN.build([films, Nodes("actor", pa.array(["a", "b", "c"]))], [stars])
+    return graph_of({"film": films, "actor": ["a", "b", "c"]}, {"film -stars-> actor": plays})
 
 
 def padded() -> HIN:
     """Item 1 has both tags of item 0, and 150 others have one."""
     has = [(0, 0), (0, 1), (1, 0), (1, 1), *((place, 0) for place in range(2, 152))]
-    edges = Edges(Relation("item", "has", "tag"), *np.array(has).T)
-    return HIN.build([Nodes("item", pa.array(range(152))), Nodes("tag", pa.array(["t", "u"]))], [edges])
+    return graph_of({"item": 152, "tag": ["t", "u"]}, {"item -has-> tag": has})
 
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    graphs = {"clinic": clinic(), "cinema": cinema(), "odd": odd(), "tied": tied(10_001)}
+    odd = Nodes("item", pa.array([f"i{place}" for place in range(len(ODD))]), pa.array(ODD))
+    graphs = {"clinic": clinic(), "cinema": cinema(), "odd": one_tag(odd), "tied": one_tag(10_001)}
     graphs |= {"ward": ward(), "archive": archive(), "padded": padded()}
     service = start_service(tmp_path_factory.mktemp("told"), graphs)
     yield service
@@ -134,14 +110,9 @@ def test_a_biologist_exports_diseases_like_asthma_by_keyboard(teller: Explorer) 
     teller.enter("#hits-a .open")
     teller.see(".group .name").to_have_text(["C", "D", "B", "A"])
     teller.enter("#share", "Shift+Tab")
-    with teller.page.expect_download() as table:
-        teller.enter("#csv")
-    rows = list(csv.DictReader(io.StringIO(Path(table.value.path()).read_text(encoding="utf-8"))))
-    assert [row["name"] for row in rows] == ["COPD", "allergy", "gout", "flu"]
+    assert [row["name"] for row in teller.table("#csv", by_key="Tab")] == ["COPD", "allergy", "gout", "flu"]
     teller.page.keyboard.press("Escape")
-    with teller.page.expect_download() as reasons:
-        teller.enter("#reasons-csv")
-    rows = list(csv.DictReader(io.StringIO(Path(reasons.value.path()).read_text(encoding="utf-8"))))
+    rows = teller.table("#reasons-csv", by_key="Tab")
     assert [(row["id"], row["node_type"], row["paths"]) for row in rows] == [
         (gene, "Gene", "1") for gene in teller.at(".group .name").all_inner_texts()
     ]
@@ -292,15 +263,11 @@ def test_all_reasons_can_be_read(teller: Explorer) -> None:
 def test_all_reasons_are_exported(teller: Explorer) -> None:
     teller.open(**WARD)
     teller.see("#why .reason").not_to_have_count(0)
-    with teller.page.expect_download() as table:
-        teller.at("#reasons-csv").click()
-    rows = list(csv.DictReader(io.StringIO(Path(table.value.path()).read_text(encoding="utf-8"))))
+    rows = teller.table("#reasons-csv")
     assert [row["id"] for row in rows] == [f"G{place}" for place in reversed(range(30))]
     assert {row["metapath"] for row in rows} == {WARD["p"]}
     assert sum(float(row["share"]) for row in rows) == pytest.approx(1)
-    with teller.page.expect_download() as file:
-        teller.at("#reasons-json").click()
-    assert len(json.loads(Path(file.value.path()).read_text(encoding="utf-8"))["groups"]) == 30
+    assert len(json.loads(teller.download("#reasons-json"))["groups"]) == 30
 
 
 def node(node_type: str, id: str) -> dict[str, str | None]:
@@ -390,9 +357,7 @@ def test_a_mix_of_learners_is_explained_by_what_each_adds(browser: Browser, mixe
                 each["value"], rel=0.01, abs=1e-4
             )
             assert bar.locator(".bar.below").count() == (each["value"] < 0)
-        with explorer.page.expect_download() as table:
-            explorer.at("#reasons-csv").click()
-        saved = list(csv.DictReader(io.StringIO(Path(table.value.path()).read_text(encoding="utf-8"))))
+        saved = explorer.table("#reasons-csv")
         adds = [(row["learner"], row["name"], float(row["adds"])) for row in saved if row["adds"]]
         assert adds == [
             *((each["name"], "", each["share"]) for each in why["learners"]),
@@ -461,8 +426,7 @@ def test_homonyms_are_named_with_their_ids_and_not_missing(teller: Explorer) -> 
     teller.at("#share").click()
     teller.at("#share-panel summary").click()
     teller.at("#batch").fill("Alien\nKing Kong\nNobody")
-    with teller.page.expect_download():
-        teller.at("#batch-csv").click()
+    teller.download("#batch-csv")
     note = teller.at("#share-panel details [role=status]")
     expect(note).to_contain_text("Searched from 1 node. Not found: Nobody. 3 films are called “King Kong”: 8 (3 edges)")
 
