@@ -47,10 +47,15 @@ class NeuPathError(Exception):
 
     def render(self, spell: Callable[[str], str]) -> str:
         """Return the sentence with every parameter as `spell` writes it."""
-        return _PARAMETER.sub(lambda match: spell(match[2]) if match[2] else match[0], str(self.args[0]))
+        return spell_parameters(str(self.args[0]), spell)
 
     def __str__(self) -> str:
         return self.render(str)
+
+
+def spell_parameters(text: str, spell: Callable[[str], str]) -> str:
+    """Return a text with each ‹parameter› outside quotes as `spell` writes it."""
+    return _PARAMETER.sub(lambda match: spell(match[2]) if match[2] else match[0], text)
 
 
 class SourceWarning(UserWarning):

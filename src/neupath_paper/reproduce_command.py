@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from neupath.cli.terminal import DeviceOption, JsonOption, ProgressBars, print_json, print_text, stdout
+from neupath.cli.terminal import JsonOption, ProgressBars, print_json, print_text, stdout, takes_options
 from neupath.errors import QueryError
+from neupath.requests import Device
 
 _FOLDER = Path("reproduced")
 
 
+@takes_options
 def reproduce(
     parts: Annotated[list[str] | None, typer.Argument(metavar="[PART]...", help="Which parts; by default all.")] = None,
     out: Annotated[Path, typer.Option("--out", help="The folder for results, tables and figures.")] = _FOLDER,
@@ -28,8 +30,9 @@ def reproduce(
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="How many runs are carried out at a time.")] = 1,
     budget: Annotated[float, typer.Option("--budget", help="Of real: about how many seconds auto may take.")] = 600.0,
-    device: DeviceOption = None,
     as_json: JsonOption = False,
+    *,
+    place: Device,
 ) -> None:
     """Reproduce the paper's tables and figures: every model on every column, and what the paper's protocol hides.
 
@@ -54,7 +57,7 @@ def reproduce(
         for flag, is_given in given.items():
             if is_given:
                 raise QueryError(f"the part real has no {flag}; leave it out")
-        _reproduce_real(parts or (), out, data, budget, device, as_json)
+        _reproduce_real(parts or (), out, data, budget, place.device, as_json)
         return
     from neupath_paper.reproduction import reproduce as carry_out
     from neupath_paper.runs import PARTS
@@ -63,7 +66,7 @@ def reproduce(
     with ProgressBars() as bars:
         reproduced = carry_out(
             parts or (), out, data=data, quick=quick, seeds=seeds, architectures=names or None, jobs=jobs,
-            device=device, progress=bars,
+            device=place.device, progress=bars,
         )  # fmt: skip
     if as_json:
         print_json(reproduced.to_dict())

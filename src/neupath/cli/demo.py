@@ -23,7 +23,7 @@ from neupath.learn.registry import load_scorer, make_scorer
 def demo(as_json: JsonOption = False) -> None:
     """Run the main commands, end to end, on Python's own standard library as a graph."""
     metapath, query = "class-method-class", "argparse.ArgumentParser"
-    hin = GraphSource("stdlib").load()
+    hin = GraphSource(graph="stdlib").load()
     summary = summarise(hin)
     hits = make_scorer(hin, metapath=metapath).top_k(query)
     why = explain(hin, metapath, query, hits[0].id, limit=5)

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from neupath import requests
 from neupath._runtime.files import check_folder, write_text
+from neupath.answers import given
 from neupath.cli.program import printable
 from neupath.cli.terminal import (
     GraphSource,
@@ -20,9 +21,8 @@ from neupath.cli.terminal import (
     note,
     plain_table,
     print_json,
-    prints_table,
-    reads_graph,
     stdout,
+    takes_options,
     titled,
 )
 from neupath.errors import QueryError
@@ -31,53 +31,11 @@ from neupath.graph.hin import HIN
 from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, Suggestion
 from neupath.learn.inference import infer as infer_paths
-from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, join_types, parse_score, read_pairs, write_pairs
 
-QueryTypeOption = Annotated[
-    str | None, typer.Option("--query-type", help="The type of the queries of PAIRS, if it is not that of the targets.")
-]
-TargetTypeOption = Annotated[str | None, typer.Option("--target-type", help="The type of the targets of PAIRS.")]
 
-
-@reads_graph
-@prints_table
-def infer(
-    source: GraphSource,
-    pairs: Annotated[
-        Path,
-        typer.Argument(metavar="PAIRS.csv", help="A table with the header query,target,score, or of similar pairs."),
-    ],
-    max_length: Annotated[int, typer.Option("--max-length", help="The most steps of a meta-path.")] = 6,
-    measure: Annotated[
-        list[str] | None, typer.Option("--measure", "-m", help="Only this measure (repeat for more); by default any.")
-    ] = None,
-    asymmetric: Annotated[bool, typer.Option("--asymmetric", help="Also try paths that are not symmetric.")] = False,
-    condition: Annotated[
-        list[str] | None,
-        typer.Option("--condition", help="Also try this condition, such as 'paper: year >= 2020' (repeat)."),
-    ] = None,
-    node_type: Annotated[
-        str | None, typer.Option("--node-type", help="The type of the nodes of PAIRS.csv, if their ids fit several.")
-    ] = None,
-    query_type: QueryTypeOption = None,
-    target_type: TargetTypeOption = None,
-    suggest: Annotated[int, typer.Option("--suggest", help="How many pairs to suggest for labelling.")] = 3,
-    ask: Annotated[bool, typer.Option("--ask", help="Ask for the labels that tell explanations apart.")] = False,
-    save_pairs: Annotated[
-        Path | None, typer.Option("--save-pairs", help="With --ask: write all pairs, old and new, to this CSV file.")
-    ] = None,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Compare with learned models by their error on held-out queries.")
-    ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="Save the result, for search --model and explain --model.")
-    ] = None,
-    budget: Annotated[int, typer.Option("--budget", help="The most multiplications of the search.")] = BUDGET,
-    seed: Annotated[int, typer.Option("--seed", help="Decides folds, resamples and negatives.")] = 0,
-    *,
-    output: OutputFlags,
-) -> None:
+@takes_options
+def infer(source: GraphSource, asked: requests.Infer, output: OutputFlags) -> None:
     """Find the meta-paths, their weights, and the measure behind labelled pairs.
 
     Scores may come from another system or from people, on any scale; yes/no
@@ -95,54 +53,53 @@ def infer(
       neupath infer stdlib pairs.csv --ask --save-pairs more.csv --out meaning
       neupath search stdlib argparse.ArgumentParser --model meaning
     """
-    _check_options(output, suggest=suggest, ask=ask, compare=compare, save_pairs=save_pairs)
+    _check_options(asked, output)
+    out, save_pairs = asked.out, asked.save_pairs
     for folder in (out, save_pairs and save_pairs.parent):
         if folder is not None:
             check_folder(folder)
     hin = source.load()
 
     def infer_from(labels: Pairs) -> Inferred:
+        options = given(asked, "max_length", "asymmetric", "conditions", "budget", "seed")
         with ProgressBars() as bars:
-            return infer_paths(
-                hin, labels, max_length=max_length, measures=measure or None, asymmetric=asymmetric,
-                conditions=condition or (), budget=budget,
-                seed=seed, progress=bars,
-            )  # fmt: skip
+            return infer_paths(hin, labels, measures=asked.measures or None, progress=bars, **options)
 
-    labels = read_pairs(hin, pairs, join_types(node_type, query_type, target_type), bounded=False, examples=True)
+    types = join_types(asked.node_type, asked.query_type, asked.target_type)
+    labels = read_pairs(hin, asked.pairs, types, bounded=False, examples=True)
     inferred = infer_from(labels)
-    if ask:
+    if asked.ask:
         inferred = _ask(hin, inferred, labels, infer_from, save_pairs)
-    if output.is_text and not ask:
+    if output.is_text and not asked.ask:
         stdout.print(render_inferred(inferred))
     if out is not None:
         inferred.save(out)
         note(f"saved to {out}; neupath search {quote(source.graph)} QUERY --model {quote(str(out))} uses it")
     rows = []
-    if compare:
+    if asked.compare:
         from neupath.learn.training_run import compare_models
 
-        rows = [row.to_dict() for row in compare_models(inferred, max_length, seed)]
+        rows = [row.to_dict() for row in compare_models(inferred, asked.max_length, asked.seed)]
     if not output.is_text:
-        _print_inferred(inferred, output, suggest, {"compared": rows} if compare else {})
+        _print_inferred(inferred, output, asked.suggest, {"compared": rows} if asked.compare else {})
         return
-    if inferred.alternatives and suggest and not ask:
-        suggestions = inferred.suggest_pairs(suggest)
+    if inferred.alternatives and asked.suggest and not asked.ask:
+        suggestions = inferred.suggest_pairs(asked.suggest)
         agree = "These explanations agree on every candidate pair, so no label can distinguish them."
         stdout.print(_render_suggestions(suggestions) if suggestions else agree)
     if rows:
         stdout.print(_render_comparison(rows))
 
 
-def _check_options(output: OutputFlags, *, suggest: int, ask: bool, compare: bool, save_pairs: Path | None) -> None:
+def _check_options(asked: requests.Infer, output: OutputFlags) -> None:
     """Raise if an option would be ignored."""
-    if suggest < 0:
-        raise QueryError(f"--suggest is {suggest}; suggest 0 pairs or more")
-    if ask and not output.is_text:
+    if asked.suggest < 0:
+        raise QueryError(f"‹suggest› is {asked.suggest}; suggest 0 pairs or more")
+    if asked.ask and not output.is_text:
         raise QueryError("--ask is a dialogue, and --json, --csv and --tsv are for programs; use one of the two")
-    if compare and output.is_table:
+    if asked.compare and output.is_table:
         raise QueryError("--csv and --tsv print the meta-paths alone; leave out --compare, or use --json")
-    if save_pairs is not None and not ask:
+    if asked.save_pairs is not None and not asked.ask:
         raise QueryError("--save-pairs keeps the answers of --ask; give both, or neither")
 
 

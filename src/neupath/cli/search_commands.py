@@ -1,46 +1,24 @@
 """info, paths, find, search, explain, relate and compare: what a graph holds, what is similar in it, and why."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from neupath.cli.explain_commands import (
-    PermutationsOption,
-    SeedOption,
-    SignificanceOption,
-    StabilityByOption,
-    StabilityOption,
-    check_evidence_options,
-    evidence_columns,
-    find_evidence,
-    note_evidence,
-)
+from neupath import answers
+from neupath.cli.explain_commands import evidence_columns, note_evidence
 from neupath.cli.program import printable
 from neupath.cli.terminal import (
-    AmongFileOption,
-    AmongOption,
-    AnyMeasureOption,
-    AsOfOption,
     GraphSource,
-    MeasureOption,
-    MetaPathsOption,
-    ModelOption,
     OutputFlags,
     ProgressBars,
-    RefinementFlags,
     Sentence,
-    UnlessOption,
-    WeightsOption,
-    WhereOption,
-    WithOption,
-    WithoutOption,
     bar,
     drawn,
     label_text,
@@ -49,46 +27,30 @@ from neupath.cli.terminal import (
     plain_table,
     print_json,
     print_text,
-    prints_table,
-    read_among,
-    read_set,
-    read_weights,
-    reads_graph,
-    refines_metapath,
     stdout,
+    takes_options,
     titled,
 )
 from neupath.engine.hits import Hits, QuerySet, score_text
-from neupath.engine.scorer import Scorer, SearchOptions
+from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.evidence.comparison import RankComparison
-from neupath.evidence.comparison import compare as compare_rankings
-from neupath.evidence.explanation import Explanation, SetExplanation, WhyNot, explain_set
-from neupath.evidence.explanation import explain as explain_pair
+from neupath.evidence.explanation import Explanation, SetExplanation, WhyNot
 from neupath.evidence.groups import PathGroup, PathInstance, counted, percent
 from neupath.evidence.model_explanation import (
     AttentionExplanation,
     CombinedExplanation,
     ModelExplanation,
     StackExplanation,
-    explain_model,
     signed,
 )
-from neupath.evidence.relate import BUDGET, Related
+from neupath.evidence.relate import Related
 from neupath.evidence.relate import relate as relate_pair
-from neupath.evidence.significance import PERMUTATIONS, hits_with
 from neupath.graph.metapath import enumerate_metapaths, without_brackets
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
-from neupath.learn.registry import (
-    DEFAULT_MEASURE,
-    is_combined,
-    is_graph_measure,
-    make_scorer,
-    required_metapath,
-    suggested_type,
-)
-from neupath.measures import MEASURES, Combination
+from neupath.measures import Combination
+from neupath.requests import Compare, Explain, Find, Paths, Relate, Search
 
 # ---- info and paths ------------------------------------------------------------------------------
 _OF_A_GRAPH = (
@@ -97,8 +59,7 @@ _OF_A_GRAPH = (
 )  # fmt: skip
 
 
-@reads_graph
-@prints_table
+@takes_options
 def info(source: GraphSource, output: OutputFlags) -> None:
     """Describe a graph: types, relations, degrees, and the meta-paths to search with.
 
@@ -149,29 +110,19 @@ def render_summary(summary: Summary, title: str) -> Group:
     return titled(title, types, "", relations, "", edges, metapaths, *notes)
 
 
-@reads_graph
-@prints_table
-def paths(
-    source: GraphSource,
-    node_type: Annotated[
-        str | None, typer.Argument(metavar="NODE_TYPE", help="The type to start from; by default every type.")
-    ] = None,
-    max_length: Annotated[int, typer.Option("--max-length", help="The most steps of a meta-path.")] = 4,
-    asymmetric: Annotated[bool, typer.Option("--asymmetric", help="Also list paths that are not symmetric.")] = False,
-    limit: Annotated[int, typer.Option("--limit", help="The most meta-paths to list from each type.")] = 1000,
-    *,
-    output: OutputFlags,
-) -> None:
+@takes_options
+def paths(source: GraphSource, asked: Paths, output: OutputFlags) -> None:
     """List the meta-paths of a graph, shortest first.
 
     Example:  neupath paths stdlib class --max-length 4
     """
-    if limit < 1:
-        raise QueryError(f"‹limit› is {limit}; list at least 1 meta-path")
-    schema = source.load().schema
+    if asked.limit < 1:
+        raise QueryError(f"‹limit› is {asked.limit}; list at least 1 meta-path")
+    schema, limit, symmetric = source.load().schema, asked.limit, not asked.asymmetric
+    types = schema.node_types if asked.node_type is None else (schema.node_type(asked.node_type),)
     metapaths = {
-        start: list(islice(enumerate_metapaths(schema, start, max_length, symmetric=not asymmetric), limit + 1))
-        for start in (schema.node_types if node_type is None else (schema.node_type(node_type),))
+        start: list(islice(enumerate_metapaths(schema, start, asked.max_length, symmetric=symmetric), limit + 1))
+        for start in types
     }
     texts = {start: [str(metapath) for metapath in every[:limit]] for start, every in metapaths.items()}
     if output.as_json:
@@ -191,19 +142,8 @@ def paths(
 _HOW = {"exact": "", "prefix": "begins so", "inside": "contains it", "spelling": "spelled alike", "any": ""}
 
 
-@reads_graph
-@prints_table
-def find(
-    source: GraphSource,
-    text: Annotated[list[str], typer.Argument(metavar="TEXT...", help="A name or an id, or a part of one.")],
-    node_type: Annotated[
-        str | None, typer.Option("--node-type", help="Look among the nodes of this type only.")
-    ] = None,
-    k: Annotated[int, typer.Option("-k", help="How many nodes.")] = 10,
-    as_of: AsOfOption = None,
-    *,
-    output: OutputFlags,
-) -> None:
+@takes_options
+def find(source: GraphSource, asked: Find, output: OutputFlags) -> None:
     """Find nodes by name or id, whatever the case and accents, also if they are misspelled.
 
     First come the nodes that are called TEXT, then those whose name or id
@@ -216,8 +156,8 @@ def find(
       neupath find stdlib argumentparser --node-type class
       neupath find stdlib ordred dict
     """
-    typed, hin = " ".join(text), source.load(as_of)
-    nodes = hin.find(typed, k, node_type=node_type)
+    typed, hin = " ".join(asked.text), source.load(asked.as_of)
+    nodes = hin.find(typed, asked.k, node_type=asked.node_type)
     if output.as_json:
         print_json({"text": typed, "nodes": [node.to_dict() for node in nodes]})
     elif output.is_table:
@@ -225,7 +165,7 @@ def find(
     elif nodes:
         stdout.print(render_matches(nodes))
     else:
-        count = hin.num_nodes(node_type) if node_type else sum(map(len, hin.nodes.values()))
+        count = hin.num_nodes(asked.node_type) if asked.node_type else sum(map(len, hin.nodes.values()))
         print_text(f"no name or id is like {typed!r} among {count:,} nodes")
 
 
@@ -248,42 +188,8 @@ def render_matches(nodes: Sequence[NodeMatch]) -> Table:
 
 
 # ---- search --------------------------------------------------------------------------------------
-@reads_graph
-@prints_table
-@refines_metapath
-def search(
-    source: GraphSource,
-    refinement: RefinementFlags,
-    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="Ids or names, each searched for in turn.")],
-    metapath: MetaPathsOption = None,
-    weights: WeightsOption = None,
-    k: Annotated[int, typer.Option("-k", help="How many hits.")] = 10,
-    measure: AnyMeasureOption = None,
-    node_type: Annotated[
-        str | None, typer.Option("--node-type", help="The type of QUERY, for a measure over the whole graph.")
-    ] = None,
-    model: ModelOption = None,
-    added: WithOption = None,
-    removed: WithoutOption = None,
-    where: WhereOption = None,
-    unless: UnlessOption = None,
-    among: AmongOption = None,
-    among_file: AmongFileOption = None,
-    diverse: Annotated[
-        float | None,
-        typer.Option("--diverse", help="Prefer hits that differ: 1 ranks as ever, and less makes them differ more."),
-    ] = None,
-    include_query: Annotated[bool, typer.Option("--include-query", help="Rank the query itself, too.")] = False,
-    zeros: Annotated[bool, typer.Option("--zeros", help="Fill up with targets of score 0.")] = False,
-    with_significance: SignificanceOption = False,
-    permutations: PermutationsOption = None,
-    with_stability: StabilityOption = False,
-    by: StabilityByOption = None,
-    seed: SeedOption = None,
-    as_of: AsOfOption = None,
-    *,
-    output: OutputFlags,
-) -> None:
+@takes_options
+def search(source: GraphSource, asked: Search, output: OutputFlags) -> None:
     """Find the entities most similar to QUERY.
 
     Examples:
@@ -298,52 +204,19 @@ def search(
 
     With --json, one JSON object per query, each on its own line.
     """
-    filters = {
-        "--among": among, "--among-file": among_file, "--where": where, "--unless": unless, "--diverse": diverse,
-        "--with": added, "--without": removed, "--include-query": include_query, "--zeros": zeros,
-    }  # fmt: skip
-    wants_stability = with_stability or by is not None
-    wants_evidence = with_significance or wants_stability
-    if wants_evidence or permutations is not None or seed is not None:
-        check_evidence_options(
-            with_significance=with_significance, permutations=permutations, seed=seed, with_stability=with_stability,
-            by=by, filters=[option for option, given in filters.items() if given],
-        )  # fmt: skip
-    hin = source.load(as_of)
+    hin = source.load(asked.as_of)
     with ProgressBars() as bars:
-        paths = refinement.refine(hin, metapath or None)
-        scorer = make_scorer(
-            hin, metapath=paths, weights=read_weights(weights), measure=measure, node_type=node_type, model=model,
-            queries=query, progress=bars,
-        )  # fmt: skip
+        answer = answers.search(hin, asked, bars)
+    scorer, method = answer.scorer, _describe_method(answer.scorer, asked.model)
     note_relations(getattr(scorer, "metapath_", None))
-    method = _describe_method(scorer, model)
-    options: SearchOptions = {
-        "include_query": include_query, "zeros": zeros, "among": read_among(among, among_file), "where": where or (),
-        "unless": unless or (), "diverse": diverse,
-    }  # fmt: skip
-    results = scorer.top_k(query, k, **options) if not added and not removed else []
-    if added or removed:
-        if len(query) > 1:
-            raise QueryError(f"--with and --without add to one QUERY, and {len(query)} are given; give one")
-        members = read_set(hin, scorer.source_type, query[0], added, removed)
-        results, query = (
-            [scorer.top_k(members.as_dict(), k, **options)],
-            [members.label],
-        )
-    evidence: Sequence[Mapping[str, Any]] = [{}] * len(results)
-    parts = {"parts": scorer.described_parts()} if isinstance(scorer, Combination) else {}
-    contents = [hits.to_dict() | parts for hits in results]
-    if wants_evidence:
-        count = PERMUTATIONS if permutations is None else permutations
-        evidence = find_evidence(scorer, results, count if with_significance else None, wants_stability, by, seed or 0)
-        contents = [hits_with(hits, **known) | parts for hits, known in zip(results, evidence, strict=True)]
+    contents = answer.to_dicts()
     if output.is_table:
-        _print_hits(output, query, contents)
-    for text, hits, known, content in zip(query, results, evidence, contents, strict=True):
-        ties = 0 if diverse is not None else scorer.count_ties(hits, k, **options)
+        _print_hits(output, answer.labels, contents)
+    for text, hits, known, ties, content in zip(
+        answer.labels, answer.results, answer.evidence, answer.ties, contents, strict=True
+    ):
         if output.as_json:
-            print_json(content | ({} if diverse is not None else {"ties": ties}))
+            print_json(content | ({} if asked.diverse is not None else {"ties": ties}))
         elif output.is_text:
             _print_found(scorer, text, hits, method, known)
         shown = hits.scores.count(hits.scores[-1]) if len(hits) else 0
@@ -369,7 +242,7 @@ def _print_found(scorer: Scorer, text: str, hits: Hits, method: str, known: Mapp
         note_evidence(known)
 
 
-def _describe_method(scorer: Scorer, model: Path | None) -> str:
+def _describe_method(scorer: Scorer, model: str | Path | None) -> str:
     """Say by which meta-paths and which measure, or by which saved model, a search ranks."""
     method = f"{scorer.metapath_text}, {scorer.name}" if scorer.metapath_text else scorer.name
     if isinstance(scorer, Combination) and len(scorer.parts) > 1 and scorer.metapath_text is None:
@@ -458,46 +331,8 @@ _PATHS, _PATHS_OF_A_PAGE = 1, 10  # paths below each group
 _SHORT_NODE, _SHORT_END = 40, 20  # letters of a node between the ends of a path, and of its ends
 
 
-@reads_graph
-@prints_table
-@refines_metapath
-def explain(
-    source: GraphSource,
-    refinement: RefinementFlags,
-    query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
-    target: Annotated[str, typer.Argument(metavar="B", help="An id or a name.")],
-    metapath: MetaPathsOption = None,
-    weights: WeightsOption = None,
-    measure: MeasureOption = "pathsim",
-    model: ModelOption = None,
-    added: WithOption = None,
-    removed: WithoutOption = None,
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            metavar="NODE_TYPE",
-            help="Group paths by the nodes of this type, or by those after so many steps.",
-            show_default="the middle",
-        ),
-    ] = None,
-    limit: Annotated[int, typer.Option("--limit", help="How many groups to show.")] = 10,
-    paths: Annotated[
-        int | None,
-        typer.Option(
-            "--paths",
-            help="How many paths to show of each group.",
-            show_default=f"{_PATHS}; in HTML {_PATHS_OF_A_PAGE}",
-        ),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", help="Say why B is not among the k most similar to A, if it is not.")] = 10,
-    draw: Annotated[
-        Path | None, typer.Option("--draw", help="Draw groups and paths to this .html, .svg, .png or .pdf file.")
-    ] = None,
-    as_of: AsOfOption = None,
-    *,
-    output: OutputFlags,
-) -> None:
+@takes_options
+def explain(source: GraphSource, asked: Explain, output: OutputFlags) -> None:
     """Show what makes A and B similar: the nodes that their paths run through, each with its exact share of the score.
 
     If B is not among the most similar to A, it says what is missing, and which
@@ -509,42 +344,21 @@ def explain(
       neupath explain toy Mike Mary -p APVPA --with Bob
       neupath explain toy Mike Mary -p APVPA --draw why.html
     """
-    hin = source.load(as_of)
+    draw = asked.draw
     is_page = draw is not None and draw.suffix.lower() == ".html"
-    most_paths = (_PATHS_OF_A_PAGE if is_page else _PATHS) if paths is None else paths
-    several = weights is not None or len(metapath or ()) > 1 or is_combined(measure)
-    if draw is not None and (added or removed):
-        raise QueryError("--draw draws the paths of one node; leave it out, or --with and --without")
-    if draw is not None and (several or model is not None) and not is_page:
+    if draw is not None and (asked.added or asked.removed):
+        raise QueryError("‹draw› draws the paths of one node; leave it out, or ‹added› and ‹removed›")
+    if draw is not None and (asked.model is not None or answers.is_sum(asked)) and not is_page:
         raise QueryError(
-            "--draw draws the paths of one meta-path; with --model, write an .html file, as with several -p, or leave "
-            "it out"
+            "‹draw› draws the paths of one meta-path; with ‹model›, write an .html file, as with several ‹metapath›, "
+            "or leave it out"
         )
-    options: dict[str, Any] = {"by": by, "limit": limit, "paths": most_paths}
-    result: AnyExplanation
-    if model is not None or several:
-        if added or removed:
-            raise QueryError(
-                "--with and --without are explained along one meta-path; give one -p, and neither --weights nor --model"
-            )
-        paths_given = refinement.refine(hin, metapath or None)
-        request = {"metapath": paths_given, "weights": read_weights(weights), "model": model}
-        scorer = make_scorer(hin, **request, measure=None if model else measure)  # type: ignore[arg-type]
-        result = explain_model(scorer, query, target, **options)
-    else:
-        one = metapath[0] if metapath else required_metapath(hin.schema, None, suggested_type(hin, [query]))
-        parsed = hin.metapath(str(one), **refinement.options())
-        note_relations(parsed)
-        options |= {"measure": measure}
-        members = read_set(hin, parsed.source, query, added, removed) if added or removed else None
-        result = (
-            explain_pair(hin, parsed, query, target, k=k, **options)
-            if members is None
-            else explain_set(hin, parsed, members, target, **options)
-        )
+    if asked.paths is None:
+        asked = replace(asked, paths=_PATHS_OF_A_PAGE if is_page else _PATHS)
+    result = answers.explain(source.load(asked.as_of), asked)
     if draw is not None and not isinstance(result, SetExplanation):
         _draw(result, draw)
-    _print_explanation(result, output, f"{query} and {target}")
+    _print_explanation(result, output, f"{asked.query} and {asked.target}")
     if draw is not None:
         note(f"drawn to {draw}")
 
@@ -810,42 +624,16 @@ def _render_path_of_model(instance: PathInstance) -> Text:
 
 
 # ---- relate --------------------------------------------------------------------------------------
-@reads_graph
-@prints_table
-def relate(
-    source: GraphSource,
-    query: Annotated[str, typer.Argument(metavar="A", help="An id or a name.")],
-    target: Annotated[str, typer.Argument(metavar="B", help="An id or a name, also of another type.")],
-    max_steps: Annotated[int, typer.Option("--max-steps", help="The most steps of a meta-path, 20 at most.")] = 4,
-    measure: Annotated[
-        str | None,
-        typer.Option(
-            "--measure",
-            "-m",
-            help=f"One of {', '.join(MEASURES.built_in)}.",
-            show_default="pathsim, and hetesim along meta-paths that are not symmetric",
-        ),
-    ] = None,
-    query_type: Annotated[str | None, typer.Option("--query-type", help="The type of A, if several have it.")] = None,
-    target_type: Annotated[str | None, typer.Option("--target-type", help="The type of B, if several have it.")] = None,
-    limit: Annotated[int, typer.Option("--limit", help="How many meta-paths to list.")] = 20,
-    budget: Annotated[
-        int, typer.Option("--budget", help="How many multiplications to spend, on short meta-paths first.")
-    ] = BUDGET,
-    as_of: AsOfOption = None,
-    *,
-    output: OutputFlags,
-) -> None:
+@takes_options
+def relate(source: GraphSource, asked: Relate, output: OutputFlags) -> None:
     """Show every meta-path that joins A and B: edges first, then by length, then by the rank of B.
 
     Examples:
       neupath relate toy Mike Jim
       neupath relate stdlib ArgumentParser OptionParser
     """
-    related = relate_pair(
-        source.load(as_of), query, target, max_steps=max_steps, measure=measure, query_type=query_type,
-        target_type=target_type, limit=limit, budget=budget,
-    )  # fmt: skip
+    options = answers.given(asked, "max_steps", "measure", "query_type", "target_type", "limit", "budget")
+    related = relate_pair(source.load(asked.as_of), asked.query, asked.target, **options)
     if output.as_json:
         print_json(related.to_dict())
     elif output.is_table:
@@ -886,29 +674,8 @@ def render_related(related: Related) -> Group:
 _LETTERS = "ABCDEFGH"
 
 
-@reads_graph
-@prints_table
-def compare(
-    source: GraphSource,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="An id or a name.")],
-    metapath: MetaPathsOption = None,
-    measure: Annotated[
-        list[str] | None,
-        typer.Option("--measure", "-m", help="As for search; repeat to compare several.", show_default="pathsim"),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", help="How many hits of each.")] = 10,
-    added: WithOption = None,
-    removed: WithoutOption = None,
-    node_type: Annotated[
-        str | None, typer.Option("--node-type", help="The type of QUERY, if all measures look at the whole graph.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="Draw the moves in rank to this .svg, .png or .pdf file.")
-    ] = None,
-    as_of: AsOfOption = None,
-    *,
-    output: OutputFlags,
-) -> None:
+@takes_options
+def compare(source: GraphSource, asked: Compare, output: OutputFlags) -> None:
     """Set the hits of QUERY by several meta-paths or measures side by side, with their moves in rank.
 
     Every -p is ranked by every -m that goes along a meta-path. A rank beyond
@@ -919,18 +686,7 @@ def compare(
       neupath compare toy Mike --with Bob -p APVPA -m pathsim -m joinsim
       neupath compare stdlib ArgumentParser -p class-method-class -p CBC -k 5
     """
-    hin = source.load(as_of)
-    names, given = measure or [DEFAULT_MEASURE], metapath or []
-    scorers: list[Scorer] = []
-    for name in names:
-        if is_graph_measure(name):
-            own_type = node_type or (hin.metapath(given[0]).source if given else None)
-            scorers.append(make_scorer(hin, measure=name, node_type=own_type, queries=[query]))
-        else:
-            chosen = given or [str(required_metapath(hin.schema, None, suggested_type(hin, [query])))]
-            scorers += [make_scorer(hin, metapath=path, measure=name) for path in chosen]
-    members = read_set(hin, scorers[0].source_type, query, added, removed) if added or removed else None
-    compared = compare_rankings(scorers, query if members is None else members.as_dict(), k)
+    compared, plot = answers.compare(source.load(asked.as_of), asked), asked.plot
     if plot is not None:
         from neupath.evidence.drawing import draw_comparison
 
@@ -942,7 +698,7 @@ def compare(
         rows = [node.to_dict() | dict(zip(methods, node.ranks, strict=True)) for node in compared.nodes]
         output.print_table(("id", "name", *methods), rows)
     else:
-        stdout.print(render_comparison(compared, query if members is None else compared.query_label))
+        stdout.print(render_comparison(compared, compared.query_label if asked.added or asked.removed else asked.query))
     if plot is not None:
         note(f"drawn to {plot}")
 

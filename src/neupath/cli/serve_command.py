@@ -2,6 +2,7 @@
 
 import signal
 import tomllib
+from collections.abc import Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import fields, replace
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from neupath._runtime.files import check_folder
-from neupath.cli.terminal import DataOption, GraphSource
+from neupath.cli.terminal import DataFolder, GraphSource, takes_options
 from neupath.errors import MissingExtraError, QueryError, did_you_mean, listed
+from neupath.requests import option
 from neupath.store import is_store
 
 if TYPE_CHECKING:
@@ -54,38 +56,39 @@ ConfigOption = Annotated[
 ]  # fmt: skip
 
 
-def serve(
-    graph: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[GRAPH]...",
-            help="Graphs as for other commands; NAME=GRAPH gives one another name.",
-            show_default="graph in the file of --config",
-        ),
-    ] = None,
-    host: Annotated[str, typer.Option("--host", help="The address to serve at; any other than this needs a token.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option("--port", help="The port; 0 picks a free one.")] = 8000,
-    token: Annotated[
-        str | None, typer.Option("--token", envvar="NEUPATH_TOKEN", help="A secret that clients must send.")
-    ] = None,
-    model: Annotated[
-        list[str] | None, typer.Option("--model", help="A saved model to serve, NAME=FOLDER (repeat for more).")
-    ] = None,
-    state: Annotated[
-        Path | None, typer.Option("--state", help="A folder for the results of jobs; a temporary one by default.")
-    ] = None,
-    limit: Annotated[
-        list[str] | None,
-        typer.Option("--limit", help="Change a limit, such as seconds=60 or job_bytes=4000000000 (repeat for more)."),
-    ] = None,
-    writable: Annotated[
-        bool, typer.Option("--writable", help="Let clients update the stores; otherwise they are read-only.")
-    ] = False,
-    data: DataOption = None,
-    config: ConfigOption = None,  # noqa: ARG001
-) -> None:
+class ServiceAddress(DataFolder):
+    """Where a service listens, and what it allows."""
+
+    token: str | None = option("A secret that clients must send.", default=None, env="NEUPATH_TOKEN")
+    limit: Sequence[str] = option("Change a limit, such as seconds=60 or job_bytes=4000000000.", default=())
+
+
+class ServeOptions(ServiceAddress):
+    """The options of `neupath serve`."""
+
+    graph: Sequence[str] = option(
+        "Graphs as for other commands; NAME=GRAPH gives one another name.", argument="[GRAPH]...", default=(),
+        default_text="graph in the file of --config",
+    )  # fmt: skip
+    host: str = option("The address to serve at; any other than this needs a token.", default="127.0.0.1")
+    port: int = option("The port; 0 picks a free one.", default=8000)
+    model: Sequence[str] = option("A saved model to serve, NAME=FOLDER.", default=())
+    state: Path | None = option("A folder for the results of jobs; a temporary one by default.", default=None)
+    writable: bool = option("Let clients update the stores; otherwise they are read-only.", default=False)
+
+
+class McpOptions(ServiceAddress):
+    """The options of `neupath mcp`."""
+
+    graph: Sequence[str] = option(
+        "Graphs as for other commands; NAME=GRAPH gives one another name.", argument="GRAPH..."
+    )
+    port: int | None = option("Speak HTTP at this port instead of standard input; 0 picks a free one.", default=None)
+    host: str = option("The address for --port; any other than this needs a token.", default="127.0.0.1")
+
+
+@takes_options
+def serve(options: ServeOptions, config: ConfigOption = None) -> None:  # noqa: ARG001
     """Serve graphs over HTTP, with an explorer page for a browser.
 
     A store is served as it is when the service starts. With --writable it takes
@@ -103,26 +106,28 @@ def serve(
         from neupath.service import middleware as guard
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "neupath[serve]") from error
-    if not graph:
+    if not options.graph:
         raise QueryError("no GRAPH is given; name one, such as stdlib, or give --config with a file that has graph")
-    _check_address(host, token)
-    bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
-    names = _read_names("GRAPH", graph, own_name=True)
-    models = {name: Path(folder) for name, folder in _read_names("--model", model or [], own_name=False).items()}
-    if writable and not any(is_store(Path(source)) for source in names.values()):
+    _check_address(options.host, options.token)
+    bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), options.limit))
+    names = _read_names("GRAPH", options.graph, own_name=True)
+    models = {name: Path(folder) for name, folder in _read_names("--model", options.model, own_name=False).items()}
+    if options.writable and not any(is_store(Path(source)) for source in names.values()):
         raise QueryError(
             f"--writable needs a store, but none is served ({listed(names.values())}); make one with: "
             f"neupath import GRAPH --to STORE"
         )
-    bound = server.bind(host, port)
+    bound = server.bind(options.host, options.port)
     with ExitStack() as stack:
         stack.callback(bound.close)
-        folder = Path(stack.enter_context(TemporaryDirectory(prefix="neupath-"))) if state is None else state
+        folder = (
+            Path(stack.enter_context(TemporaryDirectory(prefix="neupath-"))) if options.state is None else options.state
+        )
         check_folder(folder)
-        served = {name: _open(name, source, writable, data, stack) for name, source in names.items()}
+        served = {name: _open(name, source, options.writable, options.data, stack) for name, source in names.items()}
         running = app.make_service(served, models, folder, bounds)
         running.registry.warm_up()
-        ready = app.make_app(running, token, guard.allowed_hosts(host))
+        ready = app.make_app(running, options.token, guard.allowed_hosts(options.host))
         banner = f"serving {listed(served)} at {server.address_of(bound)} (open it in a browser; Ctrl+C stops)"
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
         with suppress(KeyboardInterrupt), graph_registry.frozen_garbage_collection():
@@ -130,26 +135,8 @@ def serve(
     running.exit_if_busy()  # temporary files are removed by now
 
 
-def mcp(
-    graph: Annotated[
-        list[str],
-        typer.Argument(metavar="GRAPH...", help="Graphs as for other commands; NAME=GRAPH gives one another name."),
-    ],
-    port: Annotated[
-        int | None,
-        typer.Option("--port", help="Speak HTTP at this port instead of standard input; 0 picks a free one."),
-    ] = None,
-    host: Annotated[str, typer.Option("--host", help="The address for --port; any other than this needs a token.")] = (
-        "127.0.0.1"
-    ),
-    token: Annotated[
-        str | None, typer.Option("--token", envvar="NEUPATH_TOKEN", help="A secret that HTTP clients must send.")
-    ] = None,
-    limit: Annotated[
-        list[str] | None, typer.Option("--limit", help="Change a limit, such as seconds=60 (repeat for more).")
-    ] = None,
-    data: DataOption = None,
-) -> None:
+@takes_options
+def mcp(options: McpOptions) -> None:
     """Offer graphs to an assistant as MCP tools: describe, find, neighbours, search, explain, relate, infer.
 
     An assistant starts this command itself and speaks to it over standard input
@@ -165,13 +152,13 @@ def mcp(
         from neupath.service import middleware as guard
     except ModuleNotFoundError as error:
         raise MissingExtraError(str(error.name), "neupath[mcp]") from error
-    _check_address(host, token)
-    bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), limit or []))
-    names = _read_names("GRAPH", graph, own_name=True)
+    _check_address(options.host, options.token)
+    bounds = replace(limits.Limits(), **_read_limits(limits.Limits(), options.limit))
+    names = _read_names("GRAPH", options.graph, own_name=True)
     with ExitStack() as stack:
-        bound = None if port is None else stack.enter_context(closing(server.bind(host, port)))
+        bound = None if options.port is None else stack.enter_context(closing(server.bind(options.host, options.port)))
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="neupath-")))
-        served = {name: _open(name, source, False, data, stack) for name, source in names.items()}
+        served = {name: _open(name, source, False, options.data, stack) for name, source in names.items()}
         running = app.make_service(served, {}, folder, bounds)
         stack.callback(running.close)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that temporary files are removed
@@ -179,7 +166,7 @@ def mcp(
             if bound is None:
                 mcp_server.make_mcp(running).run("stdio")
             else:
-                ready = mcp_server.make_mcp_app(running, token, guard.allowed_hosts(host))
+                ready = mcp_server.make_mcp_app(running, options.token, guard.allowed_hosts(options.host))
                 banner = f"serving {listed(served)} to assistants at {server.address_of(bound)}{mcp_server.PATH}"
                 server.make_server(ready, running, lambda: print(banner, flush=True)).run([bound])
     running.exit_if_busy()
@@ -207,10 +194,10 @@ def _open(
     if is_store(Path(source)):
         live = stack.enter_context(LiveStore(source, read_only=not writable))
         return graph_registry.StoreHandle(name, live)
-    return graph_registry.GraphHandle(name, GraphSource(source, data=data).load())
+    return graph_registry.GraphHandle(name, GraphSource(graph=source, data=data).load())
 
 
-def _read_names(option: str, texts: list[str], *, own_name: bool) -> dict[str, str]:
+def _read_names(option: str, texts: Sequence[str], *, own_name: bool) -> dict[str, str]:
     """Read NAME=VALUE; with `own_name`, a value alone is named after its file or folder."""
     values: dict[str, str] = {}
     for text in texts:
@@ -227,7 +214,7 @@ def _read_names(option: str, texts: list[str], *, own_name: bool) -> dict[str, s
     return values
 
 
-def _read_limits(limits: Any, texts: list[str]) -> dict[str, Any]:
+def _read_limits(limits: Any, texts: Sequence[str]) -> dict[str, Any]:
     """Read NAME=NUMBER for limits of the service."""
     known = {field.name: type(getattr(limits, field.name)) for field in fields(limits)}
     values: dict[str, Any] = {}

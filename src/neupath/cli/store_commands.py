@@ -10,8 +10,7 @@ from rich.text import Text
 from neupath._runtime.files import check_folder, write_text
 from neupath.cli.program import INTERRUPTED, CommandError, CommandGroup, printable
 from neupath.cli.terminal import (
-    AsOfOption,
-    DataOption,
+    DataFolder,
     GraphSource,
     JsonOption,
     OutputFlags,
@@ -20,14 +19,14 @@ from neupath.cli.terminal import (
     plain_table,
     print_json,
     print_text,
-    prints_table,
-    reads_graph,
     stdout,
+    takes_options,
     titled,
 )
 from neupath.errors import QueryError
 from neupath.io import BUILT_IN, PUBLIC, fetch, import_store, public_dataset, write_folder
 from neupath.io.draft import Draft, Question, check_draft, draft_of, explain_source
+from neupath.requests import AsOf
 from neupath.store import check as check_store
 from neupath.store import open_store, read_update
 
@@ -35,7 +34,7 @@ from neupath.store import open_store, read_update
 Folder = Annotated[Path, typer.Argument(metavar="STORE", help="The folder of a store, made by 'neupath import'.")]
 
 
-@reads_graph
+@takes_options
 def import_(
     source: GraphSource,
     to: Annotated[Path, typer.Option("--to", help="The folder of the new store.")],
@@ -114,17 +113,18 @@ def update(
         print_text(f"version {facts.version}: {facts.nodes:,} nodes, {facts.edges:,} edges")
 
 
+@takes_options
 def export(
     store: Folder,
     to: Annotated[Path, typer.Option("--to", help="A new folder for the tables.")],
-    as_of: AsOfOption = None,
+    version: AsOf,
     as_json: JsonOption = False,
 ) -> None:
     """Write a store as a folder of Parquet tables, which imports back as the same graph.
 
     Example:  neupath export library.store --to tables
     """
-    folder = write_folder(open_store(store).hin(as_of), to)
+    folder = write_folder(open_store(store).hin(version.as_of), to)
     if as_json:
         print_json({"folder": str(folder)})
     else:
@@ -164,7 +164,7 @@ datasets_app = typer.Typer(cls=CommandGroup)
 
 
 @datasets_app.callback(invoke_without_command=True)
-@prints_table
+@takes_options
 def datasets(context: typer.Context, output: OutputFlags) -> None:
     """List the built-in and the known public graphs; fetch a public one with 'get'."""
     if context.invoked_subcommand is not None:
@@ -208,6 +208,7 @@ def get(
 
 
 # ---- init ----------------------------------------------------------------------------------------
+@takes_options
 def init(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="A folder of tables, or a table file.")],
     out: Annotated[
@@ -219,7 +220,8 @@ def init(
     explain: Annotated[
         bool, typer.Option("--explain", help="Show which rule reads the tables and which came near; write nothing.")
     ] = False,
-    data: DataOption = None,
+    *,
+    folder: DataFolder,
 ) -> None:
     """Look at tables, say what neupath would make of each column, and write a commented graph.toml.
 
@@ -236,11 +238,11 @@ def init(
     """
     if explain:
         table = plain_table("rule", "looks at", "outcome")
-        for row in explain_source(source, data):
+        for row in explain_source(source, folder.data):
             table.add_row(*(Text(printable(cell)) for cell in row))
         stdout.print(titled(f"How neupath recognises {source}", table, ""))
         return
-    draft = draft_of(source, data)
+    draft = draft_of(source, folder.data)
     target = draft.default_out if out is None else out
     check_folder(target.parent)
     if target.is_dir():

@@ -8,13 +8,15 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, is_dataclass
 from functools import wraps
+from importlib import import_module
 from inspect import Parameter, signature
 from io import StringIO
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated, Any, Literal, get_type_hints
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console, ConsoleDimensions, ConsoleOptions, Group, RenderableType, RenderResult
@@ -32,75 +34,130 @@ from rich.table import Table
 from rich.text import Text
 
 from neupath.cli.program import in_ascii, is_harmless, printable, printable_lines
-from neupath.engine.hits import QuerySet
-from neupath.errors import QueryError, SourceWarning
+from neupath.errors import QueryError, SourceWarning, spell_parameters
 from neupath.evidence.groups import shortened
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath
-from neupath.graph.nodes import Nodes
 from neupath.io import load
 from neupath.measures import GRAPH_MEASURES, MEASURES
+from neupath.requests import Option, Question, option, options_of
 
-# ---- Options that several commands share ---------------------------------------------------------
-MetaPathOption = Annotated[
-    str | None, typer.Option("--metapath", "-p", help="The meta-path, such as movie-actor-movie or MAM.")
-]
-MetaPathsOption = Annotated[
-    list[str] | None,
-    typer.Option("--metapath", "-p", help="The meta-path, such as movie-actor-movie or MAM; repeat to add up several."),
-]
-WeightsOption = Annotated[
-    str | None, typer.Option("--weights", help="A weight for each -p, such as 2,1.", show_default="their mean")
-]
-WhereOption = Annotated[
-    list[str] | None, typer.Option("--where", help="Keep targets whose attribute fits, such as 'year >= 2000'.")
-]
-UnlessOption = Annotated[
-    list[str] | None, typer.Option("--unless", help="Leave out targets that this meta-path relates to the query.")
-]
-AmongOption = Annotated[list[str] | None, typer.Option("--among", help="Keep only this target (repeat for more).")]
-AmongFileOption = Annotated[
-    str | None, typer.Option("--among-file", help="Keep only targets in this file, one id or name a line; - for stdin.")
-]
-WithOption = Annotated[
-    list[str] | None, typer.Option("--with", help="Search for this node together with QUERY; B=2 weighs it by 2.")
-]
-WithoutOption = Annotated[
-    list[str] | None, typer.Option("--without", help="The same with a negative weight: less like this node.")
-]
-MeasureOption = Annotated[str, typer.Option("--measure", "-m", help=f"One of {', '.join(MEASURES.built_in)}.")]
-AnyMeasureOption = Annotated[
-    str | None,
-    typer.Option(
-        "--measure",
-        "-m",
-        help=f"Along --metapath: {', '.join(MEASURES.built_in)}, avgsim, relsim; "
-        f"settings follow as in tversky:alpha=1,beta=0. Over the whole graph: {', '.join(GRAPH_MEASURES.built_in)}.",
-        show_default="pathsim",
-    ),
-]
-ModelOption = Annotated[
-    Path | None, typer.Option("--model", help="A folder with a saved model or measure, instead of --metapath.")
-]
-DeviceOption = Annotated[str | None, typer.Option("--device", help="cpu or cuda; by default CUDA if there is one.")]
-DataOption = Annotated[
-    Path | None, typer.Option("--data", envvar="NEUPATH_DATA", help="A folder in which GRAPH may be named.")
-]
-AsOfOption = Annotated[
-    int | None, typer.Option("--as-of", help="An earlier version of a store; by default the last one.")
-]
+# ---- Options: the fields of a question as flags and arguments --------------------------------------
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@dataclass(frozen=True)
-class OutputFlags:
+class _Names(dict[str, str]):
+    """What the braces of a help text stand for: measures, and architectures by what they learn from."""
+
+    def __missing__(self, name: str) -> str:
+        if name.endswith("_measures"):
+            return ", ".join((GRAPH_MEASURES if name == "graph_measures" else MEASURES).built_in)
+        from neupath.learn.registry import learning_from
+
+        return ", ".join(learning_from(name.removeprefix("from_")))
+
+
+def takes_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replace each parameter of a command that is a question, or a part of one, by flags and arguments.
+
+    Those of the first parameter come last: they say how to read GRAPH.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    kinds: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+    every = {name: dict(options_of(kind, "cli")) for name, kind in kinds.items()}
+    made = {name: [(about, _parameter(each, about, own)) for each, about in own.items()] for name, own in every.items()}
+    others = [each for name, each in signature(command).parameters.items() if name not in kinds]
+    arguments = [each for own in made.values() for about, each in own if about.argument is not None]
+    first, *rest = ([pair for pair in own if pair[0].argument is None] for own in made.values())
+    asked = [pair for own in rest or [first] for pair in own]
+    asked.sort(key=lambda pair: (pair[1].default is not Parameter.empty, _place_in_help(pair[0])))
+    options = [*(each for _, each in asked), *others, *(each for _, each in first if rest)]
+    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in (*arguments, *options)]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, kind in kinds.items():
+            given = {each: values.pop(each.name) for each in every[name]}
+            values[name] = kind(**{each.name: _read(each, value) for each, value in given.items() if value is not None})
+        command(**values)
+
+    run.__annotations__ = {each.name: hints.get(each.name, each.annotation) for each in parameters}
+    run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
+    return run
+
+
+_FIRST = ("-p", "-m", "-k")
+
+
+def _place_in_help(about: Option) -> int:
+    return next((place for place, flag in enumerate(_FIRST) if flag in about.flags), len(_FIRST))
+
+
+def _parameter(each: Field[Any], about: Option, every: Mapping[Field[Any], Option]) -> Parameter:
+    """Return the flag or argument that takes a field; its help names others as they are typed."""
+    spellings = {other.name: _spelling(other, option) for other, option in every.items()}
+    help = spell_parameters(about.help.format_map(_Names()), lambda name: spellings.get(name, name))
+    annotation = _flag_type(each.type)
+    default = None if each.default == () else each.default
+    if about.default_from is not None:
+        module, _, name = about.default_from.partition(":")
+        default = getattr(import_module(module), name)
+    shown = about.default_text or True
+    info: Any
+    if about.argument is not None:
+        info = typer.Argument(metavar=about.argument, help=help, show_default=shown)
+    else:
+        help = f"{help.removesuffix('.')}; repeat for more." if annotation == list[str] | None else help
+        info = typer.Option(
+            *(about.flags or (_spelling(each, about),)), help=help, show_default=shown, envvar=about.env,
+            metavar=about.metavar, hidden=about.hidden,
+        )  # fmt: skip
+    empty = Parameter.empty if default is MISSING else default
+    return Parameter(each.name, Parameter.KEYWORD_ONLY, default=empty, annotation=Annotated[annotation, info])
+
+
+def _spelling(each: Field[Any], option: Option) -> str:
+    """Return how users write a field: its first flag, or its argument."""
+    if option.argument is not None:
+        return option.argument.strip("[].")
+    return option.flags[0] if option.flags else f"--{each.name.replace('_', '-')}"
+
+
+def _flag_type(hint: Any) -> Any:
+    """Return the type by which a flag takes a field: a list where it may be given several times."""
+    parts = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    if any(get_origin(part) is Sequence for part in parts):
+        return str | None if _is_numbers(hint) else list[str] | None
+    base = Path if hint is Any or Path in parts else str if str in parts else hint
+    return base | None if hint is Any or NoneType in parts else base
+
+
+def _is_numbers(hint: Any) -> bool:
+    return Sequence[float] in (hint, *get_args(hint))
+
+
+def _read(each: Field[Any], value: Any) -> Any:
+    """Return the value of a field; numbers stand in one text with commas between them."""
+    if not _is_numbers(each.type):
+        return value
+    try:
+        return [float(number) for number in value.split(",")]
+    except ValueError:
+        raise QueryError(
+            f"‹{each.name}› is {value!r}; give numbers with commas between them, such as 2,1", parameter=each.name
+        ) from None
+
+
+# ---- Options that many commands have -------------------------------------------------------------
+class OutputFlags(Question):
     """The options that print a table for programs, instead of for people."""
 
-    as_json: JsonOption = False
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the table as CSV, with all digits.")] = False
-    as_tsv: Annotated[bool, typer.Option("--tsv", help="The same with tabs between the columns.")] = False
+    as_json: bool = option("Print JSON.", "--json", default=False)
+    as_csv: bool = option("Print the table as CSV, with all digits.", "--csv", default=False)
+    as_tsv: bool = option("The same with tabs between the columns.", "--tsv", default=False)
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
+        """Raise if two ways are given."""
         flags = {"--json": self.as_json, "--csv": self.as_csv, "--tsv": self.as_tsv}
         if sum(flags.values()) > 1:
             given = " and ".join(flag for flag, is_given in flags.items() if is_given)
@@ -132,92 +189,25 @@ class OutputFlags:
         print(text.getvalue(), end="")
 
 
-def read_weights(text: str | None) -> list[float] | None:
-    """Read the numbers of --weights."""
-    if text is None:
-        return None
-    try:
-        return [float(number) for number in text.split(",")]
-    except ValueError:
-        raise QueryError(
-            f"‹weights› is {text!r}; give numbers with commas between them, such as 2,1", parameter="weights"
-        ) from None
-
-
-def read_among(names: list[str] | None, file: str | None) -> list[str] | None:
-    """Return the only targets to rank: those of --among, and the lines of the file of --among-file; None for all."""
-    if file is None:
-        return names or None
-    try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
-        raise QueryError(f"cannot read {file}: {reason}; give a text file with one id or name a line") from error
-    lines = [line for line in (line.strip() for line in text.splitlines()) if line]
-    if not lines:
-        raise QueryError(f"{file} names no target; write one id or name a line", parameter="among_file")
-    return [*(names or ()), *lines]
-
-
-def read_set(hin: HIN, node_type: str, query: str, added: list[str] | None, removed: list[str] | None) -> QuerySet:
-    """Return the set that QUERY, --with and --without describe: of equal weights, or of the weights after a "="."""
-    parts = [(1.0, query), *((1.0, text) for text in added or ()), *((-1.0, text) for text in removed or ())]
-    members: dict[str, float] = {}
-    weights: list[float | None] = [None]
-    for sign, text in parts[1:]:
-        name, equals, number = text.rpartition("=")
-        weight = _as_number(number) if equals and not _is_node(hin.nodes[node_type], text) else None
-        weights.append(weight)
-        name = text if weight is None else name
-        if weight is not None and weight <= 0:
-            raise QueryError(
-                f"{text!r} weighs {weight:g}; give a weight above 0, and --without to count against a node"
-            )
-        if name in members or name == query:
-            raise QueryError(f"{name!r} is named twice; name it once, with its whole weight")
-        members[name] = sign * (1.0 if weight is None else weight)
-    share = 1.0 if any(weight is not None for weight in weights) else 1.0 / len(parts)
-    return QuerySet.read({name: weight * share for name, weight in {query: 1.0, **members}.items()})
-
-
-def _is_node(nodes: Nodes, text: str) -> bool:
-    return nodes.look_up(text) is not None or len(nodes.name_search.equal(text)) > 0
-
-
-def _as_number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
 # ---- The graph to read ---------------------------------------------------------------------------
-@dataclass(frozen=True)
-class GraphSource:
+class DataFolder(Question):
+    """Where graphs may be named."""
+
+    data: Path | None = option("A folder in which GRAPH may be named.", default=None, env="NEUPATH_DATA")
+
+
+class GraphSource(DataFolder):
     """GRAPH, and the options for reading it."""
 
-    graph: Annotated[
-        str,
-        typer.Argument(
-            metavar="GRAPH",
-            help="A built-in name, a folder of tables, a file of triples, RDF, JSON, a .mat or GraphML file, a store, "
-            "or a database: postgresql://host/name, a SQLite or a DuckDB file. Files may be at s3:// or gs://.",
-        ),
-    ]
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", help="A graph.toml for what cannot be detected: columns, types, relations."),
-    ] = None
-    duplicates: Annotated[
-        str | None, typer.Option("--duplicates", help="Parallel edges: count (each is a path), drop, or error.")
-    ] = None
-    data: DataOption = None
-    schema: Annotated[
-        str | None, typer.Option("--schema", help="Of a database: the schema of its tables, if not its own.")
-    ] = None
-    tables: Annotated[
-        str | None, typer.Option("--tables", help="Of a database: the tables to read, such as users,orders.")
-    ] = None
+    graph: str = option(
+        "A built-in name, a folder of tables, a file of triples, RDF, JSON, a .mat or GraphML file, a store, "
+        "or a database: postgresql://host/name, a SQLite or a DuckDB file. Files may be at s3:// or gs://.",
+        argument="GRAPH",
+    )
+    config: Path | None = option("A graph.toml for what cannot be detected: columns, types, relations.", default=None)
+    duplicates: str | None = option("Parallel edges: count (each is a path), drop, or error.", default=None)
+    schema: str | None = option("Of a database: the schema of its tables, if not its own.", default=None)
+    tables: str | None = option("Of a database: the tables to read, such as users,orders.", default=None)
 
     def load(self, as_of: int | None = None, *, with_notes: bool = True) -> HIN:
         """Read the graph, with progress bars, and print notes on how it was read."""
@@ -228,83 +218,7 @@ class GraphSource:
 
     def options(self) -> dict[str, Any]:
         """Return how to read the graph, as the library's parameters."""
-        return {
-            "config": self.config, "duplicates": self.duplicates, "data": self.data, "schema": self.schema,
-            "tables": self.tables,
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class RefinementFlags:
-    """The options that put weights and a time window into a meta-path."""
-
-    weight: Annotated[
-        list[str] | None,
-        typer.Option("--weight", help="The weight of a relation's edges, such as 'rates=rating - 2.5' (repeat)."),
-    ] = None
-    time: Annotated[
-        str | None, typer.Option("--time", help="The attribute that holds times, of edges or of nodes on the way.")
-    ] = None
-    since: Annotated[str | None, typer.Option("--since", help="The first time that counts.")] = None
-    until: Annotated[str | None, typer.Option("--until", help="The last time that counts.")] = None
-    now: Annotated[str | None, typer.Option("--now", help="Leave out what is later, and count ages from here.")] = None
-    half_life: Annotated[
-        str | None, typer.Option("--half-life", help="The age at which things count half, such as 365d.")
-    ] = None
-
-    def options(self) -> dict[str, Any]:
-        """Return the options that were given, as the parameters of `HIN.metapath`."""
-        options = {name: value for name, value in vars(self).items() if value is not None and name != "weight"}
-        if not self.weight:
-            return options
-        from neupath.graph.refinement import parse_weights  # takes a while to import
-
-        return options | {"weights": parse_weights(self.weight)}
-
-    def refine(self, hin: HIN, metapath: str | Sequence[str] | None) -> MetaPath | list[MetaPath] | None:
-        """Read one meta-path, or several, with these weights and times."""
-        if metapath is None and self.options():
-            raise QueryError(f"‹{next(iter(self.options()))}› changes a meta-path; give ‹metapath›, too")
-        if metapath is None or isinstance(metapath, str):
-            return None if metapath is None else hin.metapath(metapath, **self.options())
-        return [hin.metapath(text, **self.options()) for text in metapath]
-
-
-def reads_graph(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter `source` of a command by GRAPH and the options for reading it."""
-    return _with_options(command, "source", GraphSource, num_first=1)
-
-
-def refines_metapath(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter `refinement` of a command by the options for weights and times."""
-    return _with_options(command, "refinement", RefinementFlags, num_first=0)
-
-
-def prints_table(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the parameter `output` of a command by --json, --csv and --tsv."""
-    return _with_options(command, "output", OutputFlags, num_first=0)
-
-
-def _with_options(
-    command: Callable[..., None], name: str, kind: type[Any], num_first: int
-) -> Callable[..., None]:  # fmt: skip
-    """Replace a parameter of a command by the fields of its class, the first ones before all other parameters."""
-    hints = getattr(command, "__annotations__", {}) if hasattr(command, "__signature__") else {}
-    hints = hints or get_type_hints(command, include_extras=True)
-    own_hints = get_type_hints(kind, include_extras=True)
-    others = [parameter for each, parameter in signature(command).parameters.items() if each != name]
-    own = list(signature(kind).parameters.values())
-    in_order = (*own[:num_first], *others, *own[num_first:])
-    parameters = [each.replace(kind=Parameter.KEYWORD_ONLY) for each in in_order]
-
-    @wraps(command)
-    def run(**arguments: Any) -> None:
-        value = kind(**{each: arguments.pop(each) for each in own_hints})
-        command(**{name: value}, **arguments)
-
-    run.__annotations__ = {each: hint for each, hint in (own_hints | hints).items() if each != name}
-    run.__signature__ = signature(command).replace(parameters=parameters)  # type: ignore[attr-defined]
-    return run
+        return {name: value for name, value in vars(self).items() if name != "graph"}
 
 
 # ---- Progress bars -------------------------------------------------------------------------------

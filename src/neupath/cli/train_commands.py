@@ -2,19 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.console import Group
 
-from neupath.cli.infer_command import QueryTypeOption, TargetTypeOption
+from neupath import requests
+from neupath.answers import given
 from neupath.cli.program import printable
 from neupath.cli.terminal import (
-    DeviceOption,
     GraphSource,
     JsonOption,
-    MeasureOption,
-    MetaPathOption,
     OutputFlags,
     ProgressBars,
     bar,
@@ -22,9 +19,8 @@ from neupath.cli.terminal import (
     plain_table,
     print_json,
     print_text,
-    prints_table,
-    reads_graph,
     stdout,
+    takes_options,
     titled,
 )
 from neupath.engine.scorer import Scorer
@@ -38,59 +34,13 @@ from neupath.learn.registry import choose_measure, learning_from, load_scorer
 if TYPE_CHECKING:
     from neupath.learn.auto import AutoReport
 
-ProtocolOption = Annotated[
-    Protocol, typer.Option("--protocol", help="Labels per query: strict (5 best, 5 random) or paper (the 10 best).")
-]
-
 
 # ---- train ---------------------------------------------------------------------------------------
-@reads_graph
-def train(
-    source: GraphSource,
-    out: Annotated[Path, typer.Option("--out", help="The folder to save the model to.")],
-    metapath: MetaPathOption = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option("--pairs", help="A table of labels: query, target, score, and perhaps weight and rater."),
-    ] = None,
-    architecture: Annotated[
-        str | None,
-        typer.Option(
-            "--architecture",
-            help=f"auto (the default with --pairs) tries several. From labels: {', '.join(learning_from('labels'))} "
-            f"(neupath is the default with --metapath). From random walks, without labels: "
-            f"{', '.join(learning_from('node_type'))} (with --node-type), "
-            f"{', '.join(learning_from('metapath'))} (along --metapath).",
-        ),
-    ] = None,
-    budget: Annotated[
-        float | None, typer.Option("--budget", help="Of auto: about how many seconds it may take; 600 by default.")
-    ] = None,
-    node_type: Annotated[
-        str | None, typer.Option("--node-type", help="The type to rank; for walks, or if the ids of PAIRS fit several.")
-    ] = None,
-    query_type: QueryTypeOption = None,
-    target_type: TargetTypeOption = None,
-    measure: MeasureOption = "pathsim",
-    protocol: ProtocolOption = "strict",
-    layers: Annotated[int | None, typer.Option("--layers", help="The longest path that it sees; 2 by default.")] = None,
-    paths: Annotated[
-        int | None, typer.Option("--paths", help="How many path instances NeuPath keeps, T; 3 by default.")
-    ] = None,
-    dim: Annotated[
-        int | None, typer.Option("--dim", help="The width of its vectors; by default the architecture's, mostly 256.")
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option("--epochs", help="The most epochs; by default the architecture's, mostly 30.")
-    ] = None,
-    attributes: Annotated[
-        bool, typer.Option("--attributes", help="Give attributes of nodes as features to a GNN with node features.")
-    ] = False,
-    learning_rate: Annotated[float | None, typer.Option("--learning-rate", help="The first learning rate.")] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Decides the split, the labels and the weights.")] = 0,
-    device: DeviceOption = None,
-    as_json: JsonOption = False,
-) -> None:
+_SETTINGS = ("layers", "paths", "dim", "epochs", "learning_rate")
+
+
+@takes_options
+def train(source: GraphSource, asked: requests.Train, as_json: JsonOption = False) -> None:
     """Learn similarity from labelled pairs, or from labels that an exact measure gives for 400 queries.
 
     The model never sees the meta-path: --metapath only makes the labels. An
@@ -112,31 +62,25 @@ def train(
       neupath train stdlib --metapath class-method-class --out model
       neupath train stdlib -p class-method-class --architecture nbfnet --out rival
     """
-    architecture = architecture or ("neupath" if pairs is None else "auto")
+    architecture, pairs, out = asked.chosen_architecture, asked.pairs, asked.out
     _check_folder(out, source)
-    options = {
-        "layers": layers, "paths": paths, "dim": dim, "epochs": epochs, "learning_rate": learning_rate,
-        "attributes": attributes or None,
-    }  # fmt: skip
-    settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    settings["device"] = device
+    settings = given(asked, *_SETTINGS) | ({"attributes": True} if asked.attributes else {})
     if architecture in learning_from("metapath", "node_type"):
-        _embed(source, architecture, metapath, pairs, node_type, out, settings | {"seed": seed}, as_json)
+        _embed(source, asked, settings | {"device": asked.device, "seed": asked.seed}, as_json)
         return
-    if (metapath is None) == (pairs is None):
+    if (asked.metapath is None) == (pairs is None):
         raise QueryError("give either --metapath, to draw labels from a measure, or --pairs, a file of labels")
-    types = join_types(node_type, query_type, target_type)
+    types = join_types(asked.node_type, asked.query_type, asked.target_type)
     if types is not None and pairs is None:
         raise QueryError("the labels take their node type from --metapath; leave out --node-type")
     if architecture == "auto":
-        for name in (name for name in options if name in settings):
-            flag = name.replace("_", "-")
+        for name in settings:
             raise QueryError(
-                f"auto chooses the settings of what it tries; leave out --{flag}, or give an --architecture"
+                f"auto chooses the settings of what it tries; leave out ‹{name}›, or give an ‹architecture›"
             )
-        _train_auto(source, pairs, types, out, budget, seed, device, as_json)
+        _train_auto(source, asked, types, as_json)
         return
-    if budget is not None:
+    if asked.budget is not None:
         raise QueryError(f"--budget is for auto, and the architecture is {architecture}; leave it out")
     hin = source.load()
     labels = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
@@ -146,8 +90,8 @@ def train(
 
     with ProgressBars() as bars:
         learned = learn(
-            hin, architecture, metapath, labels, out, measure=measure, protocol=protocol, seed=seed,
-            settings=settings, on_epoch=bars.show_epoch,
+            hin, architecture, asked.metapath, labels, out, measure=asked.measure, protocol=asked.protocol,
+            seed=asked.seed, settings=settings | {"device": asked.device}, on_epoch=bars.show_epoch,
         )  # fmt: skip
     if as_json:
         print_json(learned.to_dict())
@@ -169,42 +113,34 @@ def _check_folder(out: Path, source: GraphSource) -> None:
         raise QueryError(f"--out {out} is the folder of the graph; give another folder to save the model to")
 
 
-def _embed(
-    source: GraphSource, architecture: str, metapath: str | None, pairs: Path | None, node_type: str | None, out: Path,
-    settings: dict[str, Any], as_json: bool,
-) -> None:  # fmt: skip
-    if pairs is not None:
-        raise QueryError(f"{architecture} learns without labels; leave out --pairs")
+def _embed(source: GraphSource, asked: requests.Train, settings: dict[str, Any], as_json: bool) -> None:
+    if asked.pairs is not None:
+        raise QueryError(f"{asked.architecture} learns without labels; leave out --pairs")
     from neupath.learn.training_run import embed
 
-    embedded = embed(source.load(), architecture, metapath, node_type, out, settings)
+    embedded = embed(source.load(), asked.chosen_architecture, asked.metapath, asked.node_type, asked.out, settings)
     if as_json:
         print_json(embedded.to_dict())
     else:
-        print_text(f"saved to {out}: vectors of {embedded.node_type} nodes, learned in {embedded.seconds:.1f} s")
+        print_text(f"saved to {asked.out}: vectors of {embedded.node_type} nodes, learned in {embedded.seconds:.1f} s")
 
 
-def _train_auto(
-    source: GraphSource, pairs: Path | None, types: NodeTypes, out: Path, budget: float | None, seed: int,
-    device: str | None, as_json: bool,
-) -> None:  # fmt: skip
-    from neupath.learn.auto import BUDGET, train_auto
+def _train_auto(source: GraphSource, asked: requests.Train, types: NodeTypes, as_json: bool) -> None:
+    from neupath.learn.auto import train_auto
 
-    if pairs is None:
+    if asked.pairs is None:
         raise QueryError("auto judges learners by labels of your own; give --pairs, or another --architecture")
     hin = source.load()
-    labels = read_pairs(hin, pairs, types, examples=True)
+    labels = read_pairs(hin, asked.pairs, types, examples=True)
     with ProgressBars() as bars:
-        report = train_auto(
-            hin, labels, out, budget=BUDGET if budget is None else budget, seed=seed, device=device, progress=bars
-        )
+        report = train_auto(hin, labels, asked.out, **given(asked, "budget", "seed", "device"), progress=bars)
     if (few := too_few(labels)) is not None and few not in report.reason:
         note(few)
     if as_json:
         print_json(report.to_dict())
     else:
         stdout.print(render_auto(report))
-        print_text(f"saved to {out}")
+        print_text(f"saved to {asked.out}")
 
 
 def render_auto(report: "AutoReport") -> Group:
@@ -224,29 +160,8 @@ def render_auto(report: "AutoReport") -> Group:
 
 
 # ---- evaluate ------------------------------------------------------------------------------------
-@reads_graph
-@prints_table
-def evaluate(
-    source: GraphSource,
-    model: Annotated[Path, typer.Option("--model", help="A folder with a saved model.")],
-    metapath: MetaPathOption = None,
-    pairs: Annotated[
-        Path | None, typer.Option("--pairs", help="A table of labels to compare with: query,target,score.")
-    ] = None,
-    measure: MeasureOption = "pathsim",
-    protocol: Annotated[
-        Protocol, typer.Option("--protocol", help="How the model was trained; it only names the result.")
-    ] = "strict",
-    queries: Annotated[int, typer.Option("--queries", help="How many unseen queries to test on.")] = 400,
-    used_paths: Annotated[
-        int, typer.Option("--used-paths", help="Also show which meta-paths NeuPath attends to, over so many queries.")
-    ] = 0,
-    seed: Annotated[
-        int, typer.Option("--seed", help="The seed of the split; as in training, to test unseen ones.")
-    ] = 0,
-    *,
-    output: OutputFlags,
-) -> None:
+@takes_options
+def evaluate(source: GraphSource, asked: requests.Evaluate, output: OutputFlags) -> None:
     """Compare a saved model with an exact measure, on unseen queries against all targets, or with labelled pairs.
 
     The model knows the node types, so the ids of --pairs may be shared by
@@ -257,22 +172,23 @@ def evaluate(
       neupath evaluate my-tables/ --model model --pairs held-out.csv
       neupath evaluate stdlib --model model -p class-method-class --used-paths 50
     """
+    used_paths = asked.used_paths
     if used_paths < 0:
         raise QueryError(f"--used-paths is {used_paths}; it must be 0 or more")
     if used_paths and output.is_table:
         raise QueryError("--csv and --tsv print the metrics alone; leave out --used-paths, or use --json")
-    if pairs is not None:
-        _evaluate_labels(source, model, pairs, metapath, used_paths, output)
+    if asked.pairs is not None:
+        _evaluate_labels(source, asked, asked.pairs, output)
         return
     hin = source.load()
-    teacher = choose_measure(hin.schema, metapath=metapath, measure=measure).fit(hin)
-    scorer = load_scorer(model, hin)
-    evaluation = compare_on_test(scorer, teacher, protocol, queries, seed)
+    teacher = choose_measure(hin.schema, metapath=asked.metapath, measure=asked.measure).fit(hin)
+    scorer = load_scorer(asked.model, hin)
+    evaluation = compare_on_test(scorer, teacher, asked.protocol, asked.queries, asked.seed)
     shares: list[tuple[str, float]] = []
     if used_paths:
         if not hasattr(scorer, "used_metapaths"):
             raise QueryError(f"a {scorer.name} model has no attention paths; leave out --used-paths")
-        unseen = split_queries(hin, teacher.source_type, seed=seed, most_test=used_paths).test
+        unseen = split_queries(hin, teacher.source_type, seed=asked.seed, most_test=used_paths).test
         shares = scorer.used_metapaths([(hits.query, hits[0].id) for hits in scorer.top_k(list(unseen), k=1)])
     if output.as_json:
         used = [{"metapath": text, "share": share} for text, share in shares]
@@ -281,18 +197,16 @@ def evaluate(
     if output.is_table:
         _print_evaluation(output, evaluation)
         return
-    title = f"{scorer.name} against {measure} on {evaluation.metapath}, {evaluation.queries} queries"
+    title = f"{scorer.name} against {asked.measure} on {evaluation.metapath}, {evaluation.queries} queries"
     stdout.print(render_evaluation(evaluation, title))
     if shares:
         stdout.print(_render_shares(shares, f"what it attends to, over the best hits of {used_paths} queries"))
 
 
-def _evaluate_labels(
-    source: GraphSource, model: Path, pairs: Path, metapath: str | None, used_paths: int, output: OutputFlags
-) -> None:
-    if metapath is not None or used_paths:
+def _evaluate_labels(source: GraphSource, asked: requests.Evaluate, pairs: Path, output: OutputFlags) -> None:
+    if asked.metapath is not None or asked.used_paths:
         raise QueryError("--pairs compares with labels alone; leave out --metapath and --used-paths")
-    scorer = load_scorer(model, source.load())
+    scorer = load_scorer(asked.model, source.load())
     evaluation = evaluate_pairs(scorer, pairs)
     if output.as_json:
         print_json(evaluation.to_dict())

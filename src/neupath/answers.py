@@ -1,0 +1,289 @@
+"""Answers: what the library says to a question of `requests.py`, for whichever interface asks it."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neupath._runtime.progress import Progress, no_progress
+from neupath.engine.hits import Hits, QuerySet
+from neupath.engine.scorer import Scorer, SearchOptions
+from neupath.errors import QueryError, listed
+from neupath.graph.hin import HIN
+from neupath.graph.metapath import MetaPath
+from neupath.graph.nodes import Id, Nodes
+from neupath.learn.registry import (
+    DEFAULT_MEASURE,
+    check_model_alone,
+    choose_measure,
+    is_combined,
+    is_graph_measure,
+    make_scorer,
+    required_metapath,
+    suggested_type,
+)
+from neupath.measures import Combination
+from neupath.requests import Compare, Evidence, Explain, Join, MetaPaths, Search, SetOfNodes, Similarity, Targets
+
+if TYPE_CHECKING:
+    from neupath.engine.join import Joined
+    from neupath.evidence.comparison import RankComparison
+    from neupath.evidence.explanation import Explanation, SetExplanation
+    from neupath.evidence.model_explanation import ModelExplanation
+
+# Evidence is imported where it is asked for: most searches show none.
+
+
+def given(question: object, *names: str) -> dict[str, Any]:
+    """Return some fields of a question, without those that are left to the library."""
+    return {name: value for name in names if (value := getattr(question, name)) is not None}
+
+
+# ---- Search --------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class SearchAnswer:
+    """The hits of each query, the label of each, the evidence for them, and how many targets tie with the last."""
+
+    scorer: Scorer
+    labels: Sequence[str]
+    results: Sequence[Hits]
+    evidence: Sequence[Mapping[str, Any]]
+    ties: Sequence[int]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return what JSON says of each query, but for ties."""
+        parts = {"parts": self.scorer.described_parts()} if isinstance(self.scorer, Combination) else {}
+        return [_to_dict(hits, known) | parts for hits, known in zip(self.results, self.evidence, strict=True)]
+
+
+def _to_dict(hits: Hits, known: Mapping[str, Any]) -> dict[str, Any]:
+    if not known:
+        return hits.to_dict()
+    from neupath.evidence.significance import hits_with
+
+    return hits_with(hits, **known)
+
+
+def search(hin: HIN, asked: Search, progress: Progress = no_progress) -> SearchAnswer:
+    """Find the nodes most similar to each query, or to a set, with the evidence that is asked for."""
+    scorer = scorer_of(hin, asked, asked.queries, progress)
+    options: SearchOptions = {
+        "include_query": asked.include_query, "zeros": asked.zeros, "diverse": asked.diverse, "where": asked.where,
+        "unless": asked.unless, "among": read_among(asked),
+    }  # fmt: skip
+    if asked.added or asked.removed:
+        if len(asked.queries) > 1:
+            raise QueryError(f"‹added› and ‹removed› add to one ‹query›, and {len(asked.queries)} are given; give one")
+        members = read_set(hin, scorer.source_type, str(asked.queries[0]), asked)
+        labels, results = [members.label], [scorer.top_k(members.as_dict(), asked.k, **options)]
+    else:
+        labels, results = [str(query) for query in asked.queries], scorer.top_k(asked.queries, asked.k, **options)
+    evidence = find_evidence(scorer, results, asked, progress) if asked.wants_evidence else [{} for _ in results]
+    ties = [0 if asked.diverse is not None else scorer.count_ties(hits, asked.k, **options) for hits in results]
+    return SearchAnswer(scorer, labels, results, evidence, ties)
+
+
+def scorer_of(
+    hin: HIN, asked: Similarity, queries: Sequence[Id] = (), progress: Progress = no_progress, **more: Any
+) -> Scorer:
+    """Make the scorer that a question describes, fitted to a graph."""
+    return make_scorer(
+        hin, metapath=asked.refine(hin, asked.metapath), weights=asked.weights, measure=asked.measure,
+        node_type=asked.node_type, model=asked.model, queries=queries, progress=progress, **more,
+    )  # fmt: skip
+
+
+def is_sum(asked: Similarity) -> bool:
+    """Whether a question adds up scores along several meta-paths."""
+    return asked.weights is not None or len(_listed(asked.metapath)) > 1 or is_combined(asked.measure)
+
+
+def _listed(metapath: MetaPaths) -> list[str]:
+    return [metapath] if isinstance(metapath, str) else list(metapath or ())
+
+
+def _one_metapath(hin: HIN, metapath: MetaPaths, query: Id) -> str:
+    """Return the first meta-path that is given, or raise an error that lists some for the query."""
+    paths = _listed(metapath)
+    return paths[0] if paths else str(required_metapath(hin.schema, None, suggested_type(hin, [query])))
+
+
+def read_metapath(hin: HIN, metapath: str | None, query: Id) -> MetaPath:
+    """Return the meta-path that is given, or raise an error that lists some for the query."""
+    return hin.metapath(_one_metapath(hin, metapath, query))
+
+
+def read_among(asked: Targets) -> list[Id] | None:
+    """Return the only targets to rank, with the lines of the file of such; None for all."""
+    file = asked.among_file
+    if file is None:
+        return list(asked.among) or None
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
+        raise QueryError(f"cannot read {file}: {reason}; give a text file with one id or name a line") from error
+    lines = [line for line in (line.strip() for line in text.splitlines()) if line]
+    if not lines:
+        raise QueryError(f"{file} names no target; write one id or name a line", parameter="among_file")
+    return [*asked.among, *lines]
+
+
+def read_set(hin: HIN, node_type: str, query: str, asked: SetOfNodes) -> QuerySet:
+    """Return the set of a query with what is added and removed: of equal weights, or of those after a "="."""
+    parts = [(1.0, query), *((1.0, text) for text in asked.added), *((-1.0, text) for text in asked.removed)]
+    members: dict[str, float] = {}
+    weights: list[float | None] = [None]
+    for sign, text in parts[1:]:
+        name, equals, number = text.rpartition("=")
+        weight = _as_number(number) if equals and not _is_node(hin.nodes[node_type], text) else None
+        weights.append(weight)
+        name = text if weight is None else name
+        if weight is not None and weight <= 0:
+            raise QueryError(
+                f"{text!r} weighs {weight:g}; give a weight above 0, and ‹removed› to count against a node"
+            )
+        if name in members or name == query:
+            raise QueryError(f"{name!r} is named twice; name it once, with its whole weight")
+        members[name] = sign * (1.0 if weight is None else weight)
+    share = 1.0 if any(weight is not None for weight in weights) else 1.0 / len(parts)
+    return QuerySet.read({name: weight * share for name, weight in {query: 1.0, **members}.items()})
+
+
+def _is_node(nodes: Nodes, text: str) -> bool:
+    return nodes.look_up(text) is not None or len(nodes.name_search.equal(text)) > 0
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def find_evidence(
+    scorer: Scorer, results: Sequence[Hits], asked: Evidence, progress: Progress = no_progress
+) -> list[dict[str, Any]]:
+    """Return the significance and the stability of the hits of each query, where they are asked for."""
+    from neupath.evidence.significance import significance
+    from neupath.evidence.stability import check_stability, stability
+
+    if asked.wants_stability:
+        check_stability(scorer, asked.stability_by)
+    evidence: list[dict[str, Any]] = [{} for _ in results]
+    seed = asked.seed or 0
+    if asked.significance:
+        found = significance(scorer, results, **given(asked, "permutations"), seed=seed, progress=progress)
+        for known, each in zip(evidence, found, strict=True):
+            known["significance"] = each
+    if asked.wants_stability:
+        for known, hits in zip(evidence, results, strict=True):
+            known["stability"] = stability(scorer, hits, by=asked.stability_by, seed=seed, progress=progress)
+    return evidence
+
+
+# ---- Explain and compare -------------------------------------------------------------------------
+def explain(hin: HIN, asked: Explain) -> "Explanation | SetExplanation | ModelExplanation":
+    """Find the nodes and paths behind the score of two nodes, or of a set and a node."""
+    from neupath.evidence.explanation import explain as explain_pair
+    from neupath.evidence.explanation import explain_set
+    from neupath.evidence.model_explanation import explain_model
+
+    options = given(asked, "by", "limit", "paths")
+    is_set = bool(asked.added or asked.removed)
+    if asked.model is not None or is_sum(asked):
+        if is_set:
+            raise QueryError(
+                "‹added› and ‹removed› are explained along one meta-path; give one ‹metapath›, and neither ‹weights› "
+                "nor ‹model›"
+            )
+        return explain_model(scorer_of(hin, asked), asked.query, asked.target, **options)
+    path = hin.metapath(_one_metapath(hin, asked.metapath, asked.query), **asked.refinement)
+    options["measure"] = asked.measure or DEFAULT_MEASURE
+    if is_set:
+        members = read_set(hin, path.source, str(asked.query), asked)
+        return explain_set(hin, path, members, asked.target, **options)
+    return explain_pair(hin, path, asked.query, asked.target, k=asked.k, **options)
+
+
+def compare(hin: HIN, asked: Compare) -> "RankComparison":
+    """Rank the hits of a query by every measure along every meta-path, side by side."""
+    from neupath.evidence.comparison import compare as compare_rankings
+
+    paths, scorers = _listed(asked.metapath), []
+    for measure in asked.measure or [DEFAULT_MEASURE]:
+        if is_graph_measure(measure):
+            own_type = asked.node_type or (hin.metapath(paths[0]).source if paths else None)
+            scorers.append(make_scorer(hin, measure=measure, node_type=own_type, queries=[asked.query]))
+        else:
+            chosen = paths or [_one_metapath(hin, None, asked.query)]
+            scorers += [make_scorer(hin, metapath=path, measure=measure) for path in chosen]
+    is_set = asked.added or asked.removed
+    members = read_set(hin, scorers[0].source_type, asked.query, asked) if is_set else None
+    return compare_rankings(scorers, asked.query if members is None else members.as_dict(), asked.k)
+
+
+# ---- Join ----------------------------------------------------------------------------------------
+_OF_CLUSTER = ("scheduler", "workers", "memory_limit", "patience")
+
+
+def check_join(asked: Join) -> None:
+    """Raise if an option of a join would be ignored, before the graph is read."""
+    of_cluster = [f"‹{name}›" for name in given(asked, *_OF_CLUSTER)]
+    if asked.engine == "local" and of_cluster:
+        raise QueryError(f"{listed(of_cluster)} only works with a cluster; give ‹engine› dask, too")
+    if asked.model is not None:
+        check_model_alone(
+            metapath=asked.metapath or None, **given(asked, "weights", "measure", "node_type"), **asked.refinement
+        )
+    combines = is_sum(asked)
+    if asked.significance:
+        from neupath.evidence.significance import check_single_file
+
+        check_single_file(asked.out)
+        is_filtered = any((asked.where_query, asked.where, asked.unless, asked.among, asked.among_file))
+        is_other = asked.engine != "local" or asked.model is not None or asked.format == "neo4j"
+        if is_other or combines or is_filtered:
+            raise QueryError("‹significance› needs an exact measure and ‹engine› local; leave out the other options")
+    if asked.engine == "dask":
+        if given(asked, "threads", "model", "device"):
+            raise QueryError(
+                "‹engine› dask joins by a measure, on ‹workers›; leave out ‹threads›, ‹device› and ‹model›"
+            )
+        if combines:
+            raise QueryError("‹engine› dask joins along one meta-path; leave out ‹weights› and the other meta-paths")
+
+
+def join(
+    hin: HIN, asked: Join, progress: Progress = no_progress, show: Callable[[MetaPath], None] = lambda _: None
+) -> "Joined":
+    """Write the most similar targets of every node to a file; `show` gets the meta-path before the work begins."""
+    from neupath.engine.join import JoinEngine, LocalEngine
+    from neupath.engine.join import join as join_all
+    from neupath.evidence.significance import PERMUTATIONS, add_p_values, check_significance
+
+    paths = _listed(asked.metapath)
+    path = asked.refine(hin, paths if is_sum(asked) else next(iter(paths), None))
+    if isinstance(path, MetaPath):
+        show(path)
+    engine: JoinEngine = LocalEngine(asked.threads)
+    if asked.engine == "dask":  # a cluster multiplies elsewhere
+        from neupath.cluster import Dask
+
+        engine = Dask(**given(asked, *_OF_CLUSTER))
+        one = path if isinstance(path, MetaPath) else None
+        scorer: Scorer = choose_measure(hin.schema, metapath=one, **given(asked, "measure", "node_type"))
+    else:
+        names = ("weights", "measure", "node_type", "model", "device")
+        scorer = make_scorer(hin, metapath=path, **given(asked, *names), progress=progress)
+    tests = {"permutations": PERMUTATIONS, "seed": 0} | given(asked, "permutations", "seed")
+    if asked.significance:
+        check_significance(scorer, **tests)
+    options = given(asked, "min_score", "where_query", "where", "unless", "block", "format")
+    joined = join_all(
+        hin, scorer, asked.out, asked.chosen_k, among=read_among(asked), engine=engine, progress=progress, **options
+    )
+    if asked.significance:
+        add_p_values(joined, scorer, progress=progress, **tests)
+    return joined
