@@ -79,8 +79,9 @@ def graph_of(nodes: Mapping[str, Any], edges: Mapping[str, Any], **options: Any)
         relation = Relation(words[1], words[2], words[4], directed=bool(words[3]))
         table = np.asarray(rows)
         table = table if table.size else np.zeros((0, 2))
-        ends = (table[:, column].astype(np.int64) for column in (0, 1))
-        joined.append(Edges(relation, *ends, table[:, 2].astype(np.float64) if table.shape[1] == 3 else None))
+        sources, targets = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
+        weights = table[:, 2].astype(np.float64) if table.shape[1] == 3 else None
+        joined.append(Edges(relation, sources, targets, weights))
     return HIN.build(made, joined, **options)
 
 
