@@ -1,4 +1,4 @@
-"""Measure what learners make of few labels: AUC and nDCG@20 of pathboost, infer and auto at 30, 300 and 3,000 labels.
+"""Measure what learners make of few labels: AUC and nDCG@20 of single ones and of auto at 30, 300 and 3,000 labels.
 
     python benchmarks/few_labels.py --data DATA --out FILE [--labels 30,300] [--seeds 0,1,2] [--tasks a,b,c]
     python benchmarks/few_labels.py --out FILE --table
@@ -23,7 +23,8 @@ the AUC of all its similar targets against 100 random others and up to 50 hard o
 A test target whose pair in the other direction was a label is left out. The seed decides queries, labels and targets.
 
 Every finished run is a line of JSON in FILE, with the values of each query, and is not made again. The table has means
-over the queries of all seeds with 95 % intervals by bootstrap over queries, and auto minus pathboost, paired by query.
+over the queries of all seeds with 95 % intervals by bootstrap over queries, and linear and auto minus pathboost, paired
+by query.
 Of auto alone, networks are members. To measure another version, set PYTHONPATH to its `src` and name another FILE.
 """
 
@@ -259,8 +260,10 @@ def make_table(runs: dict[tuple[str, int, int, str], dict[str, list[float]]]) ->
     learners = list(dict.fromkeys(key[3] for key in runs))
     lines = []
     for metric, title in (("auc", "AUC"), ("ndcg", "nDCG@20")):
-        lines += [f"| {title} | labels | seeds | {' | '.join(learners)} | auto minus pathboost |"]
-        lines += ["|---|---:|---:|" + "---:|" * (len(learners) + 1)]
+        rivals = [name for name in ("linear", "auto") if {name, "pathboost"} <= set(learners)]
+        columns = [*learners, *(f"{name} minus pathboost" for name in rivals)]
+        lines += [f"| {title} | labels | seeds | {' | '.join(columns)} |"]
+        lines += ["|---|---:|---:|" + "---:|" * len(columns)]
         for task, count in sorted({key[:2] for key in runs}):
             seeds = [
                 seed
@@ -273,8 +276,8 @@ def make_table(runs: dict[tuple[str, int, int, str], dict[str, list[float]]]) ->
                 name: np.concatenate([runs[task, count, seed, name][metric] for seed in seeds]) for name in learners
             }
             cells = [describe(values[name], "{:.3f} ({:.2f} to {:.2f})") for name in learners]
-            if {"auto", "pathboost"} <= set(learners):
-                cells.append(describe(values["auto"] - values["pathboost"], "{:+.3f} ({:+.3f} to {:+.3f})"))
+            leads = [values[name] - values["pathboost"] for name in rivals]
+            cells += [describe(lead, "{:+.3f} ({:+.3f} to {:+.3f})") for lead in leads]
             lines.append(f"| {task} | {count:,} | {len(seeds)} | {' | '.join(cells)} |")
         lines.append("")
     return "\n".join(lines)
@@ -291,7 +294,7 @@ def main() -> None:
     parser.add_argument("--tasks", default="a,b,c")
     parser.add_argument("--labels", default="30,300,3000")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--learners", default="pathboost,infer,auto")
+    parser.add_argument("--learners", default="pathboost,infer,linear,auto")
     parser.add_argument("--budget", type=float, default=60.0, help="the seconds of auto")
     parser.add_argument("--table", action="store_true", help="print the table of FILE, and run nothing")
     options = parser.parse_args()

@@ -41,8 +41,13 @@ FROM = {
     "metapath": {"metapath": PATH, "walks": 2},
     "node_type": {"node_type": "user", "walks": 2},
 }
-SMALL = {"countpath": {"layers": 1, "channels": 2}, "nbfnet": {"dim": 8, "learning_rate": 0.1}, "pathboost": {}}
-OTHER = {"pathboost": {"trees": 3}}
+SMALL = {
+    "countpath": {"layers": 1, "channels": 2},
+    "nbfnet": {"dim": 8, "learning_rate": 0.1},
+    "pathboost": {},
+    "linear": {},
+}
+OTHER = {"pathboost": {"trees": 3}, "linear": {"seed": 1}}
 SYMMETRIC = (
     "pathsim",
     "joinsim",
@@ -55,9 +60,9 @@ SYMMETRIC = (
     "relsim",
     "scan",
 )
-NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet", "pathboost")
+NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet", "pathboost", "linear")
 """All others are symmetric but for rounding."""
-RELATES_ALL = tuple(name for name in ARCHITECTURES if name != "pathboost")
+RELATES_ALL = tuple(name for name in ARCHITECTURES if name not in ("pathboost", "linear"))
 """What scores any two nodes that paths of some length join; the score 0 means nothing to it."""
 UNBOUNDED = tuple(name for name, measure in MEASURES.items() if not measure.bounded)
 

@@ -18,7 +18,8 @@ from neupath.errors import NeuPathError, QueryError, SourceError, SourceWarning,
 from neupath.graph.hin import HIN, Csr, Edges, Floats
 from neupath.graph.nodes import Rows
 from neupath.io import load
-from neupath.learn.auto import LEARNERS, Allowance, find_device, takes_too_long, train_auto
+from neupath.learn import auto
+from neupath.learn.auto import Allowance, find_device, network, takes_too_long, train_auto
 from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
 from neupath.learn.labels import Pairs
 from neupath.learn.registry import load_scorer
@@ -29,6 +30,8 @@ SIMILAR, OTHERS = 5, 10
 _TESTED = 100
 """Random targets that the AUC of a test query compares with its similar ones."""
 RUNS = "real.jsonl"
+LEARNERS = auto.LEARNERS | {"gat": network("gat", dim=64, epochs=40, attributes=True)}
+"""What is compared: the learners that `auto` tries, and a rival of theirs."""
 
 
 # ---- Tasks ---------------------------------------------------------------------------------------
@@ -189,7 +192,7 @@ def reproduce_real(
 ) -> list[RealRun]:
     """Train every learner, and `auto`, or some, on each task within a budget, and test them; write real.jsonl and .md.
 
-    Each learner has a sixth of the budget by itself. Networks are trained on `device`, or on CUDA where there is one.
+    Each learner has its share of the budget by itself. Networks are trained on `device`, or on CUDA where there is one.
     What is finished is kept, and not made again; what was left out is tried again.
     """
     if data is None or not data.is_dir():

@@ -153,7 +153,7 @@ def _train(
         embedding: Scorer = make_model(run.model, **{source: about}, **settings, device=device).fit(hin)
         return embedding
     labels: dict[str, Any] = {"teacher": teacher, "queries": split.train, "protocol": run.protocol}
-    if run.model == "pathboost":
+    if run.model in ("pathboost", "linear"):
         boosted: Scorer = make_model(run.model, seed=run.seed).fit(hin, **labels)
         return boosted
     own: dict[str, Any] = {"layers": run.column.layers}
@@ -191,7 +191,7 @@ def _time(scorer: Scorer, preset: Preset, hin: HIN, teacher: PathSim, seed: int)
 # ---- Plans ---------------------------------------------------------------------------------------
 LEARNED = (
     "mlp", "gcn", "gat", "sage", "gin", "rgcn", "han", "hgt", "gtn", "simplehgn", "lightgcn", "nbfnet",
-    PAPER, "neupath", "countpath", "pathboost",
+    PAPER, "neupath", "countpath", "pathboost", "linear",
 )  # fmt: skip
 """What learns from labels, in the order of the tables."""
 VARIANTS: dict[str, tuple[tuple[str, object], ...]] = {

@@ -78,7 +78,7 @@ def make_scorer(kind: str) -> Any:
         settings = {"metapath": {"metapath": PATH}, "node_type": {"node_type": "user"}}[source]
         return make_model(kind, dim=4, walks=2, epochs=1, device="cpu", **settings).fit(hin)
     labels = [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u4", "u5", 0.2)]
-    size = {"pathboost": {"trees": 3}, "countpath": {"epochs": 1}}.get(kind, {"epochs": 1, "dim": 4})
+    size = {"pathboost": {"trees": 3}, "linear": {}, "countpath": {"epochs": 1}}.get(kind, {"epochs": 1, "dim": 4})
     return make_model(kind, device="cpu", **size).fit(hin, labels)
 
 

@@ -155,7 +155,6 @@ def test_only_the_networks_of_a_stack_have_a_device(monkeypatch: pytest.MonkeyPa
     settings = {"dim": 4, "epochs": 1, "seed": 0, "device": "cpu"}
     scorers = [along("user-item-user")(hin, None, None), make_model("gcn", **settings).fit(hin, labels_of())]
     Stack.of(scorers, [{"weight": 0.5, "mean": 0.0, "spread": 1.0}] * 2).save(tmp_path)
-    monkeypatch.setattr(auto, "_NETWORKS", ("gcn",))
     devices = []
 
     def spy(path: Path, hin, device: str | None) -> Scorer:
@@ -224,25 +223,25 @@ def test_of_equal_learners_the_one_with_the_better_top(monkeypatch: pytest.Monke
 
 def test_without_clear_evidence_the_standard_mix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     far = along("user-item-tag-item-user")
-    monkeypatch.setattr(auto, "LEARNERS", {"infer": far, "gat": far, "pathboost": far})
+    monkeypatch.setattr(auto, "LEARNERS", {"infer": far, "nbfnet": far, "pathboost": far})
     report = train_auto(shop_graph(), labels_of(), tmp_path)
     assert report.chosen == ("pathboost", "infer")
     weights = {each.learner: each.weight for each in report.tried}
-    assert weights == pytest.approx({"infer": 2 / 7, "gat": 0.0, "pathboost": 5 / 7}), "the mix of what finished"
-    assert report.reason.startswith("0.29 infer + 0.71 pathboost: no other mix is better on held-out queries")
+    assert weights == pytest.approx({"infer": 3 / 11, "nbfnet": 0.0, "pathboost": 8 / 11}), "the mix of what finished"
+    assert report.reason.startswith("0.27 infer + 0.73 pathboost: no other mix is better on held-out queries")
 
 
 def test_moves_towards_what_is_clearly_better(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     hin = shop_graph()
     worse, better = np.random.default_rng(0).normal(size=(2, hin.num_nodes("user")))
     worse[:4], better[:4] = [0.9, 0.8, 0.5, 0.7], [9.0, 8.0, 5.0, 7.0]  # two of three above the other in each query
-    known = {"pathboost": rank_by(worse), "infer": rank_by(worse), "gat": rank_by(better)}
+    known = {"pathboost": rank_by(worse), "infer": rank_by(worse), "nbfnet": rank_by(better)}
     monkeypatch.setattr(auto, "LEARNERS", known)
     labels = three_of_four()
     report = train_auto(hin, labels, tmp_path)
-    assert report.chosen[0] == "gat"
+    assert report.chosen[0] == "nbfnet"
     assert report.tried[2].weight > 0.5
-    assert "% of the way from 0.71 pathboost + 0.29 infer to the mix that is best on held-out" in report.reason
+    assert "% of the way from 0.73 pathboost + 0.27 infer to the mix that is best on held-out" in report.reason
 
 
 def test_mixes_are_all_weights_in_fifths() -> None:
@@ -313,7 +312,7 @@ def test_networks_get_the_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         devices.append(allowed.device)
         return along("user-item-user")(hin, pairs, allowed)
 
-    monkeypatch.setattr(auto, "LEARNERS", {"gat": spy})
+    monkeypatch.setattr(auto, "LEARNERS", {"nbfnet": spy})
     with monkeypatch.context() as patch:
         patch.setattr(model, "choose_device", lambda device: device or "cuda")
         train_auto(shop_graph(), labels_of(), tmp_path, device="cpu")
@@ -328,7 +327,7 @@ def test_without_torch_networks_are_left_out(monkeypatch: pytest.MonkeyPatch, tm
     for name in [name for name in sys.modules if name.startswith("neupath.learn.models")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "torch", None)
-    report = train_auto(shop_graph(), labels_of(), tmp_path, learners=["infer", "gat"])
+    report = train_auto(shop_graph(), labels_of(), tmp_path, learners=["infer", "nbfnet"])
     assert report.chosen == ("infer",)
     assert report.tried[1].note.startswith("left out: this needs torch")
 
@@ -345,7 +344,7 @@ def test_a_member_that_fails_at_the_end_is_left_out(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(auto, "LEARNERS", {"pathboost": far, "infer": far, "neupath": full})
     report = train_auto(hin, labels, tmp_path)
     assert report.chosen == ("pathboost", "infer")
-    assert [each.weight for each in report.tried] == pytest.approx([5 / 7, 2 / 7, 0.0])
+    assert [each.weight for each in report.tried] == pytest.approx([8 / 11, 3 / 11, 0.0])
     assert report.tried[2].note == "left out: the GPU is full"
     assert (
         npth.load_scorer(tmp_path, hin).top_k("u20", k=3).ids

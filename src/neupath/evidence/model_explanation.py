@@ -201,7 +201,7 @@ class Contribution:
 class AttentionExplanation(_ModelExplanation):
     """What a learned model attends to when it scores two nodes: paths, each with its share of the attention.
 
-    Boosted trees split the score itself, too: 1 / (1 + exp(-margin)), where the margin is `base` and all
+    `pathboost` and `linear` split the score itself, too: 1 / (1 + exp(-margin)), where the margin is `base` and all
     `contributions` added up.
     """
 

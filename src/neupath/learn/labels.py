@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from neupath.engine.scorer import Scorer
+from neupath.engine.scorer import Scorer, check_names
 from neupath.errors import QueryError, SourceError, SourceWarning, listed
 from neupath.graph.hin import HIN, Floats, check_graph
 from neupath.graph.nodes import Id, Rows, id_of
@@ -90,7 +90,7 @@ def check_one_type(pairs: Pairs, learner: str) -> None:
     if pairs.is_across_types:
         raise QueryError(
             f"a {learner} model ranks the nodes of one type, and these pairs go from {pairs.node_type} to "
-            f"{pairs.target_type} nodes; neupath, nbfnet, pathboost and infer learn from such pairs"
+            f"{pairs.target_type} nodes; neupath, nbfnet, pathboost, linear and infer learn from such pairs"
         )
 
 
@@ -487,6 +487,34 @@ def too_few(pairs: Pairs) -> str | None:
         f"{labels}: too few to train a model on, which takes some {FEWEST_LABELS} labels of {FEWEST_QUERIES} queries "
         f"or more; infer finds the paths behind a few labels, and says which to give next"
     )
+
+
+# ---- What learners are given ---------------------------------------------------------------------
+class LabelOptions(TypedDict, total=False):
+    """Which labels to learn from; the `fit` of every learner takes these beside the graph and the pairs."""
+
+    node_type: NodeTypes  # the type of the nodes in the pairs, where their ids fit several
+    query_type: str | None  # the type of the queries instead,
+    target_type: str | None  # and that of the targets, which may differ
+    teacher: Scorer | None  # a fitted measure to draw labels from, instead of pairs
+    queries: Sequence[Id] | None  # the ids of the queries to draw the teacher's labels for
+    protocol: Protocol  # which targets of a query the teacher labels; "strict" unless given
+
+
+def collect_labels(hin: HIN, pairs: Any, seed: int, **options: Unpack[LabelOptions]) -> Pairs:
+    """Read labelled pairs, with random negatives beside examples alone, or draw labels from a teacher."""
+    check_names("fit", options, sorted(LabelOptions.__annotations__))
+    teacher = options.get("teacher")
+    if (pairs is None) == (teacher is None):
+        raise QueryError("give either labelled pairs or a teacher to draw labels from")
+    if teacher is not None:
+        queries = options.get("queries")
+        if queries is None:
+            raise QueryError("a teacher needs the ids of the queries to draw labels for")
+        return draw_pairs(teacher, queries, options.get("protocol", "strict"), seed=seed)
+    types = join_types(options.get("node_type"), options.get("query_type"), options.get("target_type"))
+    labels = read_pairs(hin, pairs, types, examples=True)
+    return labels if labels.scored else with_negatives(labels, hin.num_nodes(labels.target_type), seed)
 
 
 # ---- Drawing from a measure ----------------------------------------------------------------------

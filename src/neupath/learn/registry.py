@@ -61,6 +61,9 @@ _ARCHITECTURES: dict[str, Architecture] = {
     "pathboost": Architecture(
         "neupath.learn.pathboost:PathBoost", lacks=("layers", "epochs", "dim", "paths"), two_types=True
     ),
+    "linear": Architecture(
+        "neupath.learn.linear:Linear", lacks=("layers", "epochs", "dim", "paths", "learning_rate"), two_types=True
+    ),
     "rgcn": Architecture("neupath.learn.models.rgcn:RGCN"),
     "nbfnet": Architecture("neupath.learn.models.nbfnet:NBFNet", two_types=True),
 }
@@ -87,8 +90,8 @@ def learning_from(*sources: str) -> tuple[str, ...]:
 
     Those of plug-ins are among them.
 
-    >>> learning_from("labels")[:4]
-    ('neupath', 'pathboost', 'rgcn', 'nbfnet')
+    >>> learning_from("labels")[:5]
+    ('neupath', 'pathboost', 'linear', 'rgcn', 'nbfnet')
     """
     return tuple(name for name, architecture in ARCHITECTURES.items() if architecture.learns_from in sources)
 

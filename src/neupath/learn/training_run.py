@@ -17,7 +17,7 @@ from neupath.learn.inference.fitting import folds_of, rest_of
 from neupath.learn.labels import NodeTypes, Pairs, Protocol, draw_pairs, read_pairs, with_negatives
 from neupath.learn.models import Model
 from neupath.learn.models.training import CHECKPOINT, EpochCallback, ignore_epoch
-from neupath.learn.pathboost import PathBoost
+from neupath.learn.path_learner import PathLearner
 from neupath.learn.registry import ARCHITECTURES, make_model
 from neupath.measures import measure_named
 
@@ -89,8 +89,8 @@ def learn(
     `on_epoch` is no `Progress`: it receives the errors of each epoch, which a progress bar does not know.
     """
     scorer = make_model(architecture, seed=seed, **settings)
-    if isinstance(scorer, PathBoost):
-        return _boost(hin, scorer, metapath, pairs, folder, measure, protocol, node_type)
+    if isinstance(scorer, PathLearner):
+        return _fit_paths(hin, scorer, metapath, pairs, folder, measure, protocol, node_type)
     labels: dict[str, Any] = {"pairs": pairs, "node_type": node_type}
     if metapath is not None:
         teacher = measure_named(measure, metapath).fit(hin)
@@ -109,8 +109,8 @@ def learn(
     )  # fmt: skip
 
 
-def _boost(
-    hin: HIN, model: PathBoost, metapath: str | None, pairs: Any, folder: Path, measure: str, protocol: Protocol,
+def _fit_paths(
+    hin: HIN, model: PathLearner, metapath: str | None, pairs: Any, folder: Path, measure: str, protocol: Protocol,
     node_type: NodeTypes,
 ) -> TrainedModel:  # fmt: skip
     began = perf_counter()
@@ -121,8 +121,7 @@ def _boost(
         labels = draw_pairs(teacher, split_queries(hin, teacher.source_type, seed=model.seed).train, protocol)
     model.fit(hin, labels).save(folder)
     seconds, error = perf_counter() - began, evaluate_pairs(model, labels).rmse or 0.0
-    trees = model.booster_.num_trees()
-    return TrainedModel(str(folder), model.name, trees, trees, error, None, seconds)
+    return TrainedModel(str(folder), model.name, model.rounds_, model.rounds_, error, None, seconds)
 
 
 # ---- Comparison ----------------------------------------------------------------------------------

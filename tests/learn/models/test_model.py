@@ -24,7 +24,7 @@ from neupath.learn.registry import learning_from, make_model
 from neupath.measures import PCRW, PathCount
 from tests.learn.models.small_graphs import library, users
 
-OTHERS = tuple(name for name in learning_from("labels") if name not in ("neupath", "countpath", "pathboost"))
+OTHERS = tuple(name for name in learning_from("labels") if name not in ("neupath", "countpath", "pathboost", "linear"))
 
 
 def small(name: str, **settings):
@@ -208,7 +208,7 @@ def test_a_label_does_not_choose_the_epoch_while_its_mirror_image_is_learned_fro
     first, second = (side[::3] for side in np.triu_indices(20, 1))
     both = Pairs("user", np.append(first, second), np.append(second, first), np.tile(np.linspace(0, 1, len(first)), 2))
     for seed in range(5):
-        learn, check = split_labels(both, None, None, "strict", None, seed)
+        learn, check = split_labels(both, seed)
         assert len(np.unique(check.queries)) == 4
         learned = set(zip(learn.queries.tolist(), learn.targets.tolist(), strict=True))
         assert not learned & set(zip(check.targets.tolist(), check.queries.tolist(), strict=True))
@@ -286,7 +286,9 @@ def describe(folder: Path, **changes: object) -> None:
     (folder / "config.json").write_text(json.dumps({"scorer": content["scorer"], "params": params}))
 
 
-@pytest.mark.parametrize("architecture", [name for name in learning_from("labels") if name != "pathboost"])
+@pytest.mark.parametrize(
+    "architecture", [name for name in learning_from("labels") if name not in ("pathboost", "linear")]
+)
 def test_models_of_earlier_versions_load_and_impossible_sizes_are_refused(hin: HIN, tmp_path, architecture) -> None:
     size = {} if architecture == "countpath" else {"dim": 8}
     model = make_model(architecture, epochs=1, device="cpu", **size).fit(hin, [("u1", "u2", 1.0), ("u1", "u3", 0.5)])
@@ -318,7 +320,8 @@ def test_a_file_of_other_weights(hin: HIN, tmp_path: Path) -> None:
             npth.load_scorer(tmp_path / folder, hin)
     (tmp_path / "8" / "config.json").write_text('{"scorer": "gnc", "params": {}}')
     with pytest.raises(
-        NeuPathError, match="a scorer named 'gnc', which is not one of pathsim, .*, neupath, pathboost, rgcn, nbfnet"
+        NeuPathError,
+        match="a scorer named 'gnc', which is not one of pathsim, .*, neupath, pathboost, linear, rgcn, nbfnet",
     ):
         npth.load_scorer(tmp_path / "8", hin)
 

@@ -21,7 +21,7 @@ from tests.learn.models.small_graphs import users
 from tests.patience import wait_until
 from tests.processes import run_process
 
-OTHERS = tuple(name for name in learning_from("labels") if name not in ("neupath", "countpath", "pathboost"))
+OTHERS = tuple(name for name in learning_from("labels") if name not in ("neupath", "countpath", "pathboost", "linear"))
 
 
 def test_a_run_that_was_stopped_ends_the_same(hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:

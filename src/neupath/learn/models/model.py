@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, NotRequired, Self, TypedDict, cast
+from typing import Any, ClassVar, NotRequired, Self, TypedDict, Unpack, cast
 
 import numpy as np
 import torch
@@ -18,22 +18,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from neupath._runtime.files import write_whole
-from neupath.engine.scorer import LearnedScorer, Scorer
+from neupath.engine.scorer import LearnedScorer
 from neupath.errors import NotEnoughMemoryError, OtherNodesError, QueryError, SchemaError, SourceError, first_line
 from neupath.graph.hin import HIN, Floats, check_graph, digest_nodes
 from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Id, Rows
 from neupath.learn.inference.fitting import rest_of
-from neupath.learn.labels import (
-    NodeTypes,
-    Pairs,
-    Protocol,
-    check_one_type,
-    draw_pairs,
-    join_types,
-    read_pairs,
-    with_negatives,
-)
+from neupath.learn.labels import LabelOptions, Pairs, check_one_type, collect_labels, draw_pairs
 from neupath.learn.models.training import Epoch, EpochCallback, Recipe, RunOptions, ignore_epoch, run_fingerprint, train
 
 WEIGHTS = "weights.safetensors"
@@ -332,15 +323,10 @@ class PairModel(Model):
         hin: HIN,
         pairs: Any = None,
         *,
-        node_type: NodeTypes = None,
-        query_type: str | None = None,
-        target_type: str | None = None,
-        teacher: Scorer | None = None,
-        queries: Sequence[Id] | None = None,
-        protocol: Protocol = "strict",
         validation: Sequence[Id] | None = None,
         folder: str | Path | None = None,
         on_epoch: EpochCallback = ignore_epoch,
+        **options: Unpack[LabelOptions],
     ) -> Self:
         """Learn from labelled pairs, or from labels that an exact measure gives to some queries.
 
@@ -351,16 +337,6 @@ class PairModel(Model):
         pairs
             A CSV file, a table, or tuples of (query, target, score); `read_pairs` says which labels it takes. Without
             scores, each pair is an example of a similar one, and random pairs are drawn against them.
-        node_type
-            The type of the nodes in `pairs`, where their ids fit several.
-        query_type, target_type
-            The types of the queries and of the targets instead, which may differ.
-        teacher
-            A fitted measure to draw labels from, instead of `pairs`.
-        queries
-            The ids of the queries to draw the teacher's labels for.
-        protocol
-            Which targets of a query the teacher labels.
         validation
             The ids of the teacher's queries that choose the best epoch. By default every fifth query does; with fewer
             than five queries, none does.
@@ -368,16 +344,20 @@ class PairModel(Model):
             Where to keep checkpoints. An interrupted run continues from the last one.
         on_epoch
             Called after each epoch, with it and the number of epochs.
+        options
+            The fields of `LabelOptions`.
         """
         check_graph(hin)
         self.__dict__.pop("identity", None)
-        types = join_types(node_type, query_type, target_type)
-        labels = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
-        if labels is not None and not labels.scored:
-            labels = with_negatives(labels, hin.num_nodes(labels.target_type), self.seed)
-        if labels is not None and not self.supports_two_types:
-            check_one_type(labels, self.name)
-        learn, check = split_labels(labels, teacher, queries, protocol, validation, self.seed)
+        check_seed(self.seed)
+        learn = collect_labels(hin, pairs, self.seed, **options)
+        if not self.supports_two_types:
+            check_one_type(learn, self.name)
+        teacher = options.get("teacher")
+        if teacher is None or not validation:
+            learn, check = split_labels(learn, self.seed)
+        else:
+            check = draw_pairs(teacher, validation, options.get("protocol", "strict"), seed=self.seed + 1)
         labelled = len(np.unique(learn.queries))
         if self.batch_size is not None and self.batch_size > labelled:
             raise QueryError(
@@ -450,30 +430,11 @@ def weighted_error(scores: Tensor, labels: Tensor) -> Tensor:
     return (labels[1] * (scores - labels[0]) ** 2).mean()
 
 
-def split_labels(
-    pairs: Pairs | None,
-    teacher: Scorer | None,
-    queries: Sequence[Id] | None,
-    protocol: Protocol,
-    validation: Sequence[Id] | None,
-    seed: int,
-) -> tuple[Pairs, Pairs]:
-    """Return the labels to learn from, and those that choose the best epoch: of a fifth of the queries unless given.
+def split_labels(labels: Pairs, seed: int) -> tuple[Pairs, Pairs]:
+    """Return the labels to learn from, and those of a fifth of the queries, which choose the best epoch.
 
     A label that was given in both directions is never learned from in one while it chooses in the other.
     """
-    check_seed(seed)
-    if (pairs is None) == (teacher is None):
-        raise QueryError("give either labelled pairs or a teacher to draw labels from")
-    if teacher is None:
-        assert pairs is not None
-        labels = pairs
-    else:
-        if queries is None:
-            raise QueryError("a teacher needs the ids of the queries to draw labels for")
-        labels = draw_pairs(teacher, queries, protocol, seed=seed)
-        if validation is not None and len(validation):
-            return labels, draw_pairs(teacher, validation, protocol, seed=seed + 1)
     distinct = np.random.default_rng(seed).permutation(np.unique(labels.queries))
     held_out = np.flatnonzero(np.isin(labels.queries, distinct[: len(distinct) // 5]))
     rest = rest_of(held_out, labels.queries, labels.partners)
