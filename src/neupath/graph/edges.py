@@ -138,7 +138,7 @@ class Edges:
         return replace(self.take(rows), sources=sources, targets=targets)
 
     def ends_in_order(self) -> tuple[Rows, Rows]:
-        """Return the two ends of each edge, the smaller first where the relation has no direction."""
+        """Return the two ends of each edge, as `Relation.pair` does."""
         if self.relation.directed:
             return self.sources, self.targets
         return np.minimum(self.sources, self.targets), np.maximum(self.sources, self.targets)

@@ -42,6 +42,14 @@ class Relation:
         arrow = "->" if self.directed else "-"
         return f"{self.source} -{self.name}{arrow} {self.target}"
 
+    def pair(self, source: int, target: int) -> tuple[int, int]:
+        """Return the two ends of an edge, the smaller first where the relation has no direction.
+
+        >>> Relation("person", "knows", "person", directed=False).pair(7, 3)
+        (3, 7)
+        """
+        return (source, target) if self.directed or source <= target else (target, source)
+
 
 @dataclass(frozen=True)
 class Link:

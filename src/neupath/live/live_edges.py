@@ -98,7 +98,7 @@ class NewestEdges:
         """
         base = self._base[relation]
         if relation not in self._by_relation:
-            single = SingleEdges(edge_row_table(base), relation.directed)
+            single = SingleEdges(edge_row_table(base), relation)
             for changed, change in self._log:
                 if changed == relation:
                     single.advance(change)

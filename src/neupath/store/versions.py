@@ -3,7 +3,8 @@
 import json
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Integral, Real
@@ -20,7 +21,7 @@ from neupath.errors import GraphError, SchemaError, SourceError, WriteError, did
 from neupath.graph.edge_attributes import attribute_value, kind_of
 from neupath.graph.edges import EdgeTables, in_both_directions
 from neupath.graph.hin import HIN, Csr, Edges, Floats
-from neupath.graph.metapath import Relation, Schema
+from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
 from neupath.store import database, snapshots
 from neupath.store.database import (
@@ -326,11 +327,6 @@ class EdgeChange:
     before: Floats
     after: Floats
 
-    def rows(self) -> Iterator[tuple[int, int, float, float]]:
-        """Yield the ends of each edge, and its weight before and after."""
-        columns = (self.sources, self.targets, self.before, self.after)
-        return zip(*(column.tolist() for column in columns), strict=True)
-
     def weights_after(self) -> dict[Pair, float]:
         pairs = zip(self.sources.tolist(), self.targets.tolist(), strict=True)
         return dict(zip(pairs, self.after.tolist(), strict=True))
@@ -386,8 +382,7 @@ class Head:
         self._new: list[dict[int, tuple[Id, str | None]]] = [{} for _ in self._state.nodes]
         self._weights: list[dict[Pair, float]] = [{} for _ in self._state.matrices]
         self.single_edges = {
-            number: SingleEdges(rows, layout.schema.relations[number].directed)
-            for number, rows in state.edge_rows.items()
+            number: SingleEdges(rows, layout.schema.relations[number]) for number, rows in state.edge_rows.items()
         }
 
     @classmethod
@@ -475,11 +470,11 @@ class SingleEdges:
     Parameters
     ----------
     rows : the edges of a version, rows of `edge_row_table`.
-    directed : whether the relation is; an undirected pair is found in either direction.
+    relation : their relation; a pair is as `Relation.pair` has it.
     """
 
-    def __init__(self, rows: pa.Table, directed: bool) -> None:
-        self._rows, self._directed = rows, directed
+    def __init__(self, rows: pa.Table, relation: Relation) -> None:
+        self._rows, self._relation = rows, relation
         self._by_pair: tuple[Rows, Rows, Rows] | None = None  # sources, targets and positions, once a pair is looked up
         self._added: dict[Pair, list[pa.Table]] = {}
         self._removed: set[Pair] = set()  # pairs of which no row of the version is left
@@ -502,7 +497,7 @@ class SingleEdges:
         if not pairs:
             return np.empty(0, dtype=np.int64)
         if self._by_pair is None:
-            ends = self._ends()
+            ends = Edges(self._relation, *(self._rows[end].to_numpy() for end in ("source", "target"))).ends_in_order()
             order = np.lexsort(ends[::-1]).astype(np.int64)
             self._by_pair = ends[0][order], ends[1][order], order
         sources, targets, order = self._by_pair
@@ -513,10 +508,6 @@ class SingleEdges:
             positions.append(order[first:last])
         return np.concatenate(positions)
 
-    def _ends(self) -> tuple[Rows, Rows]:
-        sources, targets = self._rows["source"].to_numpy(), self._rows["target"].to_numpy()
-        return (sources, targets) if self._directed else (np.minimum(sources, targets), np.maximum(sources, targets))
-
     def advance(self, change: RowsChange) -> None:
         for pair in self._pairs(change.removed):
             self._removed.add(pair)
@@ -526,8 +517,7 @@ class SingleEdges:
         self.next_row += len(change.added)
 
     def _pairs(self, rows: pa.Table) -> list[Pair]:
-        pairs = zip(rows["source"].to_pylist(), rows["target"].to_pylist(), strict=True)
-        return [pair if self._directed or pair[0] <= pair[1] else (pair[1], pair[0]) for pair in pairs]
+        return list(map(self._relation.pair, rows["source"].to_pylist(), rows["target"].to_pylist()))
 
 
 # ---- Checking an update --------------------------------------------------------------------------
@@ -541,24 +531,27 @@ class Validator:
 
     def __init__(self, head: Head) -> None:
         self._head, self._layout = head, head.layout
-        self._added: dict[int, dict[Pair, list[float]]] = {}  # by relation number: the weights to add to each pair
-        self._new_rows: dict[int, list[dict[str, Any]]] = {}  # by relation number: its new single edges
-        self._removed: dict[int, dict[Pair, str]] = {}  # by relation number: pairs, each with its name for errors
-        self._new: dict[int, list[dict[str, Any]]] = {}  # by type number: the new rows of its table
-        self._new_keys: dict[int, dict[Id, int]] = {}
-        self._dead: dict[int, dict[int, str]] = {}  # by type number: the keys to remove, each with its place
+        self._place = ""  # of the line that is being checked
+        # By the number of a relation: the weights to add to each pair, the new single edges, and the pairs to remove,
+        # each with its name for errors.
+        self._added: dict[int, dict[Pair, list[float]]] = defaultdict(dict)
+        self._new_rows: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        self._removed: dict[int, dict[Pair, str]] = defaultdict(dict)
+        # By the number of a node type: the new rows of its table, their keys, and the keys to remove with their places.
+        self._new: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        self._new_keys: dict[int, dict[Id, int]] = defaultdict(dict)
+        self._dead: dict[int, dict[int, str]] = defaultdict(dict)
         self._problems: list[str] = []
 
     def check(self, update: Update) -> Change:
         """Return the update as a change of keys, or raise one error that lists the problems with their lines."""
-        for place, edge in update.located("remove_edges"):
-            self._remove_edge(place, edge)
-        for place, node in update.located("remove_nodes"):
-            self._remove_node(place, node)
-        for place, node in update.located("add_nodes"):
-            self._add_node(place, node)
-        for place, edge in update.located("add_edges"):
-            self._add_edge(place, edge)
+        checks: dict[str, Callable[[Any], None]] = {
+            "remove_edges": self._remove_edge, "remove_nodes": self._remove_node, "add_nodes": self._add_node,
+            "add_edges": self._add_edge,
+        }  # fmt: skip
+        for field_name, check in checks.items():
+            for self._place, line in update.located(field_name):
+                check(line)
         edges = {
             number: self._edge_change(number)
             for number in range(len(self._layout.schema.relations))
@@ -579,27 +572,27 @@ class Validator:
 
     def _rows_change(self, number: int) -> RowsChange:
         single, schema = self._head.single_edges[number], edge_row_schema(self._layout.edge_attributes[number])
-        added = [{"row": single.next_row + at} | row for at, row in enumerate(self._new_rows.get(number, ()))]
-        removed = single.at(list(self._removed.get(number, ())))
+        added = [{"row": single.next_row + at} | row for at, row in enumerate(self._new_rows[number])]
+        removed = single.at(list(self._removed[number]))
         return RowsChange(removed, pa.Table.from_pylist(added, schema=schema))
 
-    def _problem(self, place: str, text: str) -> None:
-        self._problems.append(f"{place}: {text}")
+    def _problem(self, text: str) -> None:
+        self._problems.append(f"{self._place}: {text}")
 
-    def _remove_node(self, place: str, node: Node) -> None:
-        number = self._type_number(place, node)
+    def _remove_node(self, node: Node) -> None:
+        number = self._type_number(node)
         if number is None:
             return
         key = self._key(number, node.id)
         if key is None:
-            self._problem(place, f"no {node.node_type} with the id {_shown(node.id)} to remove")
-        elif key in self._dead.setdefault(number, {}):
-            self._problem(place, f"{node.node_type} {_shown(node.id)} is removed a second time")
+            self._problem(f"no {node.node_type} with the id {_shown(node.id)} to remove")
+        elif key in self._dead[number]:
+            self._problem(f"{node.node_type} {_shown(node.id)} is removed a second time")
         else:
-            self._dead[number][key] = place
+            self._dead[number][key] = self._place
 
-    def _add_node(self, place: str, node: Node) -> None:
-        number = self._type_number(place, node)
+    def _add_node(self, node: Node) -> None:
+        number = self._type_number(node)
         if number is None:
             return
         id_ = self._as_id(number, node.id)
@@ -607,19 +600,19 @@ class Validator:
         attributes = None if problem else self._attributes(number, node)
         if problem or attributes is None or id_ is None:
             types = self._layout.attributes[number].types
-            self._problem(place, problem or f"its attributes {dict(node.attributes)} are not of the types {types}")
+            self._problem(problem or f"its attributes {dict(node.attributes)} are not of the types {types}")
             return
-        rows = self._new.setdefault(number, [])
+        rows = self._new[number]
         key, version = self._head.sizes[number] + len(rows), self._head.facts.version + 1
         rows.append({"key": key, "born": version, "id": id_, "name": node.name, **attributes})
-        self._new_keys.setdefault(number, {})[id_] = key
+        self._new_keys[number][id_] = key
 
     def _node_problem(self, number: int, node: Node, id_: Id | None) -> str | None:
         known, names = self._key(number, node.id), self._layout.attributes[number].names
         unknown = [name for name in node.attributes if name not in names]
         if id_ in (None, ""):
             return f"{_shown(node.id)} cannot be the id of a {node.node_type}"
-        if known is not None and known not in self._dead.get(number, {}):
+        if known is not None and known not in self._dead[number]:
             return f"{node.node_type} {_shown(node.id)} is there already"
         if unknown:
             return f"{node.node_type} has no attribute {listed(unknown)} (it has {listed(names) or 'none'})"
@@ -640,18 +633,18 @@ class Validator:
         except (pa.ArrowException, UnicodeError, OverflowError):
             return None
 
-    def _type_number(self, place: str, node: Node) -> int | None:
+    def _type_number(self, node: Node) -> int | None:
         types = self._layout.schema.node_types
         if node.node_type in types:
             return types.index(node.node_type)
-        self._problem(place, f"no node type {_shown(node.node_type)} in this graph (it has {listed(types)})")
+        self._problem(f"no node type {_shown(node.node_type)} in this graph (it has {listed(types)})")
         return None
 
     def _key(self, number: int, id_: Id) -> int | None:
         cast_id = self._as_id(number, id_)
         if cast_id is None:
             return None
-        own = self._new_keys.get(number, {}).get(cast_id)
+        own = self._new_keys[number].get(cast_id)
         return self._head.key(number, cast_id) if own is None else own
 
     def _as_id(self, number: int, id_: Id) -> Id | None:
@@ -666,68 +659,71 @@ class Validator:
             return None
         return value if abs(value) < 2**63 and str(value) == str(id_).strip() else None
 
-    def _add_edge(self, place: str, edge: Edge) -> None:
-        relation = _find_relation(self._layout.schema, edge.relation)  # or the sentence that says why not
-        if isinstance(relation, str):
-            self._problem(place, relation)
-        elif not _is_weight(edge.weight):
-            self._problem(place, f"weight {_shown(edge.weight)} is not allowed; weights are finite numbers above 0")
-        elif (pair := self._pair(place, edge, relation)) is not None:
-            number = self._layout.schema.relations.index(relation)
-            self._added.setdefault(number, {}).setdefault(pair, []).append(float(edge.weight))
-            self._add_row(place, edge, relation, number)
+    def _add_edge(self, edge: Edge) -> None:
+        number = self._relation_number(edge)
+        if number is None:
+            return
+        if not _is_weight(edge.weight):
+            self._problem(f"weight {_shown(edge.weight)} is not allowed; weights are finite numbers above 0")
+        elif (ends := self._ends(edge, number)) is not None:
+            pair = self._layout.schema.relations[number].pair(*ends)
+            self._added[number].setdefault(pair, []).append(float(edge.weight))
+            self._add_row(edge, number, ends)
 
-    def _add_row(self, place: str, edge: Edge, relation: Relation, number: int) -> None:
+    def _add_row(self, edge: Edge, number: int, ends: Pair) -> None:
         """Add the single edge, with the ends as they are given, or the problems of its attributes."""
+        relation = self._layout.schema.relations[number]
         schema = self._layout.edge_attributes.get(number, _NO_ATTRIBUTES)
         unknown = [str(name) for name in edge.attributes if name not in schema.names]
         if unknown:
             known = f"they have {listed(schema.names)}" if len(schema) else "they have none"
             hint = did_you_mean(unknown[0], [*schema.names, "weight"])
-            self._problem(place, f"edges of '{relation}' have no attribute {_shown(unknown[0])} ({known}){hint}")
+            self._problem(f"edges of '{relation}' have no attribute {_shown(unknown[0])} ({known}){hint}")
         if not len(schema) or unknown:
             return
-        row: dict[str, Any] = {"weight": float(edge.weight)}
-        for end, node_type, id_ in (("source", relation.source, edge.source), ("target", relation.target, edge.target)):
-            row[end] = self._end(place, node_type, id_)
+        row: dict[str, Any] = {"source": ends[0], "target": ends[1], "weight": float(edge.weight)}
         for column, attribute in zip(attribute_columns(len(schema)), schema, strict=True):
             value = edge.attributes.get(attribute.name)
             try:
                 row[column] = attribute_value(value, attribute.type)
             except (pa.ArrowException, UnicodeError, OverflowError, ValueError):
                 kind = {"integer": "an integer"}.get(word := kind_of(attribute.type), f"a {word}")
-                what = f"the attribute {attribute.name} of '{relation}' must be {kind}"
-                self._problem(place, f"{what}, not {_shown(value)}")
-        self._new_rows.setdefault(number, []).append(row)
+                self._problem(f"the attribute {attribute.name} of '{relation}' must be {kind}, not {_shown(value)}")
+        self._new_rows[number].append(row)
 
-    def _remove_edge(self, place: str, edge: Edge) -> None:
-        relation = _find_relation(self._layout.schema, edge.relation)
-        if isinstance(relation, str):
-            self._problem(place, relation)
-        elif (pair := self._pair(place, edge, relation)) is not None:
-            removed = self._removed.setdefault(self._layout.schema.relations.index(relation), {})
-            if pair in removed:
-                ends = f"from {_shown(edge.source)} to {_shown(edge.target)}"
-                self._problem(place, f"the edge {ends} is removed a second time")
-            else:
-                removed[pair] = f"{place}: '{relation}' from {_shown(edge.source)} to {_shown(edge.target)}"
+    def _remove_edge(self, edge: Edge) -> None:
+        number = self._relation_number(edge)
+        if number is None or (ends := self._ends(edge, number)) is None:
+            return
+        relation, removed = self._layout.schema.relations[number], self._removed[number]
+        shown = f"from {_shown(edge.source)} to {_shown(edge.target)}"
+        if relation.pair(*ends) in removed:
+            self._problem(f"the edge {shown} is removed a second time")
+        else:
+            removed[relation.pair(*ends)] = f"{self._place}: '{relation}' {shown}"
 
-    def _pair(self, place: str, edge: Edge, relation: Relation) -> Pair | None:
-        """Return the keys of both ends, ascending where the relation has no direction."""
-        source = self._end(place, relation.source, edge.source)
-        target = self._end(place, relation.target, edge.target)
-        if source is None or target is None:
+    def _relation_number(self, edge: Edge) -> int | None:
+        """Return the number of the relation with a name or full spelling."""
+        try:
+            return self._layout.schema.relations.index(self._layout.schema.relation(edge.relation))
+        except SchemaError as error:
+            self._problem(str(error))
             return None
-        return (source, target) if relation.directed or source <= target else (target, source)
 
-    def _end(self, place: str, node_type: str, id_: Id) -> int | None:
+    def _ends(self, edge: Edge, number: int) -> Pair | None:
+        """Return the keys of both ends."""
+        relation = self._layout.schema.relations[number]
+        source, target = self._end(relation.source, edge.source), self._end(relation.target, edge.target)
+        return None if source is None or target is None else (source, target)
+
+    def _end(self, node_type: str, id_: Id) -> int | None:
         key = self._key(self._layout.schema.node_types.index(node_type), id_)
         if key is None:
-            self._problem(place, f"no {node_type} with the id {_shown(id_)}")
+            self._problem(f"no {node_type} with the id {_shown(id_)}")
         return key
 
     def _edge_change(self, number: int) -> EdgeChange:
-        added, removed = self._added.get(number, {}), self._removed.get(number, {})
+        added, removed = self._added[number], self._removed[number]
         pairs = list(dict.fromkeys([*removed, *added]))
         before = [self._head.weight(number, pair) for pair in pairs]
         kept = [0.0 if pair in removed else old for pair, old in zip(pairs, before, strict=True)]
@@ -778,14 +774,6 @@ class Validator:
             summed = row_checksum(number, changed.added) - row_checksum(number, changed.removed)
             total = snapshots.add_checksums(total, summed)
         return VersionFacts(facts.version + 1, nodes, count, node_total, total)
-
-
-def _find_relation(schema: Schema, text: str) -> Relation | str:
-    """Return the relation with a name or full spelling, or a sentence that says why it is not found."""
-    try:
-        return schema.relation(text)
-    except SchemaError as error:
-        return str(error)
 
 
 def _is_weight(value: object) -> bool:
