@@ -171,7 +171,7 @@ def test_many_ascending_ids_are_found_by_bisection(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("neupath.graph.nodes._MANY", 5)
     nodes = Nodes("t", pa.array([2, 3, 5, 8, 13]), pa.array(["a", "b", "c", "d", "21"]))
     assert nodes.find_many([13, "2", 8, "c", 21]).tolist() == [4, 0, 3, 2, 4]
-    assert "_row_of" not in vars(nodes)
+    assert "row_of_id" not in vars(nodes)
     with pytest.raises(NodeError, match="no t with the id or name '4' among 5"):
         nodes.find(4)
     unordered = Nodes("t", pa.array([3, 2, 5, 8, 13]))

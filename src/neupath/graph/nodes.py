@@ -100,7 +100,7 @@ class Nodes:
             self._refuse_repeated_ids()
 
     def _refuse_repeated_ids(self) -> None:
-        if len(self) <= _FEW_NODES and len(set(self._id_list)) == len(self):
+        if len(self) <= _FEW_NODES and len(set(self.id_list)) == len(self):
             return
         codes = self.ids.dictionary_encode()
         if len(codes.dictionary) == len(self):
@@ -116,7 +116,7 @@ class Nodes:
         return f"<Nodes: {len(self):,} of type {one_line(self.node_type)}>"
 
     def id(self, row: int) -> Id:
-        ids: list[Id] | None = self.__dict__.get("_id_list")
+        ids: list[Id] | None = self.__dict__.get("id_list")
         node_id: Id = self.ids[int(row)].as_py() if ids is None else ids[row]
         return node_id
 
@@ -125,11 +125,11 @@ class Nodes:
 
     def ids_at(self, rows: Sequence[int]) -> tuple[Id, ...]:
         """Return the ids of some rows."""
-        ids: list[Id] | None = self.__dict__.get("_id_list")
+        ids: list[Id] | None = self.__dict__.get("id_list")
         if ids is None:
             if len(self) > _MOST_LISTED or not self._hashes_pay():
                 return tuple(self.ids.take(pa.array(rows, type=pa.int64())).to_pylist())
-            ids = self._id_list
+            ids = self.id_list
         return tuple(map(ids.__getitem__, rows))
 
     def names_at(self, rows: Sequence[int]) -> tuple[str | None, ...]:
@@ -137,7 +137,7 @@ class Nodes:
         if self.names is None:
             return (None,) * len(rows)
         if len(self) <= _MOST_LISTED and self._hashes_pay():
-            names = self._name_list
+            names = self.name_list
             return tuple([names[row] for row in rows])
         return tuple(self.names.take(pa.array(rows, type=pa.int64())).to_pylist())
 
@@ -162,7 +162,7 @@ class Nodes:
         keys = [self.as_id(query) for query in asked]
         if self._ascending_ids is not None:
             rows = np.array([-1 if key is None else self._find_ascending(key) for key in keys], dtype=np.int64)
-        elif len(keys) <= _FEW or "_row_of" in self.__dict__:
+        elif len(keys) <= _FEW or "row_of_id" in self.__dict__:
             rows = np.array([-1 if key is None else self._find_id(key) for key in keys], dtype=np.int64)
         else:
             places = pc.index_in(pa.array(keys, type=self.ids.type), value_set=self.ids, skip_nulls=True)
@@ -181,11 +181,15 @@ class Nodes:
 
     def look_up(self, query: NodeRef) -> int | None:
         """Return the row of an id or unambiguous name if these are hashed already; where it is None, ask `find`."""
-        rows: dict[Id, int] | None = self.__dict__.get("_row_of")
+        rows: dict[Id, int] | None = self.__dict__.get("row_of_id")
         if rows is None or not isinstance(query, str | int | np.integer) or isinstance(query, bool):
             return None  # a boolean is no id, though it equals one
         row = rows.get(query)
-        return rows.get(self.as_id(query)) if row is None else row  # type: ignore[arg-type]
+        if row is None and (key := self.as_id(query)) is not None:
+            row = rows.get(key)
+        if row is None and (len(self) <= _MOST_LISTED or "row_of_name" in self.__dict__):
+            row = self.row_of_name.get(str(query))
+        return row if row is None or row >= 0 else None
 
     def _hashes_pay(self) -> bool:
         """Count a scan; return whether there have been so many that hashing all ids and names takes less time."""
@@ -195,18 +199,20 @@ class Nodes:
         return False
 
     def _find_id(self, key: Id) -> int:
-        return self._row_of.get(key, -1) if self._hashes_pay() else int(pc.index(self.ids, key).as_py())
+        return self.row_of_id.get(key, -1) if self._hashes_pay() else int(pc.index(self.ids, key).as_py())
 
     @cached_property
     def _ids_are_texts(self) -> bool:
         return bool(pa.types.is_string(self.ids.type))
 
     @cached_property
-    def _id_list(self) -> list[Id]:
+    def id_list(self) -> list[Id]:
+        """The ids as Python objects."""
         return list(self.ids.to_pylist())
 
     @cached_property
-    def _name_list(self) -> list[str | None]:
+    def name_list(self) -> list[str | None]:
+        """The names as Python objects; None where a node has none."""
         return [None] * len(self) if self.names is None else list(self.names.to_pylist())
 
     @cached_property
@@ -223,18 +229,18 @@ class Nodes:
         return row if row < len(self) and self._ascending_ids[row] == key else -1
 
     @cached_property
-    def _row_of(self) -> dict[Id, int]:
-        """The row of each id, and up to `_MOST_LISTED` nodes of each name that one node has and that is no id."""
-        if len(self) > _MOST_LISTED:
-            return {key: row for row, key in enumerate(self.ids.to_pylist())}
-        rows = {key: row for row, key in enumerate(self._id_list)}
-        if self.names is None:
-            return rows
-        named: dict[Id, int] = {}
-        for row, name in enumerate(self._name_list):
-            if name is not None and (name if self._ids_are_texts else self.as_id(name)) not in rows:
-                named[name] = -1 if name in named else row
-        rows.update((name, row) for name, row in named.items() if row >= 0)
+    def row_of_id(self) -> dict[Id, int]:
+        """The row of each id."""
+        ids = self.ids.to_pylist() if len(self) > _MOST_LISTED else self.id_list
+        return {key: row for row, key in enumerate(ids)}
+
+    @cached_property
+    def row_of_name(self) -> dict[str, int]:
+        """The row of each name, -1 for one that several nodes have."""
+        rows: dict[str, int] = {}
+        for row, name in enumerate(self.name_list if self.names is not None else ()):
+            if name is not None:
+                rows[name] = -1 if name in rows else row
         return rows
 
     def also_named(self, query: NodeRef, row: int) -> list[int]:
@@ -309,11 +315,15 @@ class Nodes:
         mask[self.find_many([ids] if is_one else list(ids))] = True  # type: ignore[list-item]
         return mask
 
+    def part(self, rows: slice) -> "Nodes":
+        """Return some of the nodes, with their ids and names alone."""
+        names = None if self.names is None else self.names[rows]
+        return Nodes(self.node_type, self.ids[rows], names, distinct=True)
+
     def may_mean(self, query: Id, rows: slice) -> bool:
         """Whether a query is the id or the name of any of some nodes, case and accents aside."""
-        names = None if self.names is None else self.names[rows]
-        some = Nodes(self.node_type, self.ids[rows], names, distinct=True)
-        is_one = some.as_id(query) in some._id_list or str(query) in some._name_list
+        some = self.part(rows)
+        is_one = some.as_id(query) in some.id_list or str(query) in some.name_list
         return is_one or len(some.name_search.equal(str(query))) > 0
 
     # -- What conditions are about
