@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
-from functools import partial, reduce
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
 import numpy as np
@@ -51,6 +51,7 @@ _BAD_VALUE = (pa.ArrowException, ValueError, OverflowError)
 pc = LazyModule("pyarrow.compute")  # takes longer to import than most look-ups
 _COMPARISONS = {
     "=": "equal", "!=": "not_equal", "<": "less", "<=": "less_equal", ">": "greater", ">=": "greater_equal",
+    "~": "match_substring",
 }  # fmt: skip
 _SIGNS = ("==", "!=", "<=", ">=", "=", "<", ">", "~")
 _FIRST_OF_SIGNS = ("=", "!", "<", ">", "~")
@@ -169,7 +170,7 @@ class Comparison(Condition):
     value_origin: Origin | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.sign not in (*_COMPARISONS, "==", "~"):
+        if self.sign not in (*_COMPARISONS, "=="):
             _refuse(self.origin, f"{self.sign!r} is no comparison; use one of = != < <= > >= ~")
         object.__setattr__(self, "sign", "=" if self.sign == "==" else self.sign)
         object.__setattr__(self, "value", _text_of(self.value))
@@ -178,16 +179,8 @@ class Comparison(Condition):
         return f"{quote_attribute(self.attribute)} {self.sign} {quote_value(str(self.value))}"
 
     def evaluate(self, records: Records) -> Column:
-        values = _column(records, self.attribute, self.origin)
-        text = str(self.value)
-        if self.sign != "~":
-            _refuse_texts(self, records, values, text, self.sign, self.value_origin)
-        try:
-            if self.sign == "~":
-                return pc.match_substring(pc.cast(values, pa.string()), text, ignore_case=True)
-            return getattr(pc, _COMPARISONS[self.sign])(*_comparable(values, text))
-        except _BAD_VALUE:
-            _refuse_value(records, self.attribute, text, self.sign, self.value_origin)
+        values = Values(records, self.attribute, self.origin)
+        return values.compared(str(self.value), self.sign, self.value_origin, getattr(pc, _COMPARISONS[self.sign]))
 
 
 @dataclass(frozen=True)
@@ -206,21 +199,17 @@ class OneOf(Condition):
         return f"{quote_attribute(self.attribute)} in ({', '.join(quote_value(str(value)) for value in self.values)})"
 
     def evaluate(self, records: Records) -> Column:
-        values = _column(records, self.attribute, self.origin)
+        values = Values(records, self.attribute, self.origin)
         by_type: dict[pa.DataType, tuple[Column, list[Any]]] = {}  # whole numbers and fractions, dates and times
         origins = self.value_origins or (None,) * len(self.values)
         for text, origin in zip(map(str, self.values), origins, strict=True):
-            _refuse_texts(self, records, values, text, "in", origin)
-            try:
-                compared, scalar = _comparable(values, text)
-            except _BAD_VALUE:
-                _refuse_value(records, self.attribute, text, "in", origin)
+            compared, scalar = values.compared(text, "in", origin)
             by_type.setdefault(scalar.type, (compared, []))[1].append(scalar.as_py())
         met: Column = pa.scalar(False)
         for kind, (compared, members) in by_type.items():
             column = compared.cast(kind) if pa.types.is_floating(kind) else compared
             met = pc.or_(met, pc.is_in(column, value_set=pa.array(members, type=kind)))
-        return pc.if_else(values.is_valid(), met, None)
+        return pc.if_else(values.column.is_valid(), met, None)
 
 
 @dataclass(frozen=True)
@@ -234,7 +223,7 @@ class Missing(Condition):
         return f"{quote_attribute(self.attribute)} is missing"
 
     def evaluate(self, records: Records) -> Column:
-        return _column(records, self.attribute, self.origin).is_null()
+        return Values(records, self.attribute, self.origin).column.is_null()
 
 
 @dataclass(frozen=True)
@@ -336,13 +325,135 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-# ---- Columns and values --------------------------------------------------------------------------
-def _column(records: Records, name: str, origin: Origin | None) -> Column:
-    columns = records.column_names()
-    if name not in columns:
-        has = f"(it has {listed(columns) or 'none'})"
-        _refuse(origin, f"{records.title} has no attribute {excerpt(name, 0)!r} {has}{did_you_mean(name, columns)}")
-    return plain_values(records.column(name))
+# ---- The values of an attribute ------------------------------------------------------------------
+class Values:
+    """The values of an attribute of some records; it raises for what cannot be compared with them.
+
+    Texts that are compared as if they were numbers, dates or truths would be wrong in silence, so that is refused too.
+    Exact texts such as 01234 are found by = and in, unless the column writes the same number or date in other ways.
+    """
+
+    def __init__(self, records: Records, attribute: str, origin: Origin | None = None) -> None:
+        columns = records.column_names()
+        if attribute not in columns:
+            has, hint = f"(it has {listed(columns) or 'none'})", did_you_mean(attribute, columns)
+            _refuse(origin, f"{records.title} has no attribute {excerpt(attribute, 0)!r} {has}{hint}")
+        self._records, self.attribute, self.origin = records, attribute, origin
+        self.column = plain_values(records.column(attribute))
+
+    @property
+    def kind(self) -> pa.DataType:
+        return self.column.type
+
+    @property
+    def is_text(self) -> bool:
+        kind = self.kind
+        return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view")
+
+    @cached_property
+    def whole(self) -> Column:
+        """The values of all records, where only some are selected."""
+        records = self._records
+        while isinstance(records, Selected):
+            records = records.records
+        return plain_values(records.column(self.attribute))
+
+    def compared(
+        self, text: str, sign: str, origin: Origin | None, compare: Callable[..., Any] = lambda *both: both
+    ) -> Any:
+        """Return what a function makes of the values and of a text as a value of their type, by default both."""
+        if sign not in ("~", "decay"):
+            self._check_text(text, sign, origin)
+        try:
+            if sign == "~":
+                return pc.match_substring(self.column.cast(pa.string()), text, ignore_case=True)
+            return compare(*_comparable(self.column, text))
+        except _BAD_VALUE:
+            problem = f", and {excerpt(text, 0)!r} cannot be compared with them by {sign}{self._advice(text)}"
+            self.refuse(problem, origin)
+
+    def refuse(self, problem: str, origin: Origin | None = None) -> NoReturn:
+        _refuse(origin or self.origin, f"attribute {self.attribute!r} holds {_kind(self.whole.type)}{problem}")
+
+    def _advice(self, text: str) -> str:
+        """Return what to do where numbers are compared with a date, or times of day with anything; perhaps nothing."""
+        from neupath.graph.notations import toml_key, words_of_value
+
+        def declared(word: str) -> str:
+            return f'attribute_types = {{{toml_key(self.attribute)} = "{word}"}} in graph.toml'
+
+        values, kind = self.whole, self.kind
+        if pa.types.is_time(kind) or pa.types.is_duration(kind):
+            return f"; {declared('text')} reads texts, which = and in compare"
+        is_date = re.match(r"\d{4}-\d\d", text.strip()) or _are_dates(words_of_value(text) or ("text",))
+        if not (pa.types.is_integer(kind) and is_date) or values.null_count == len(values):
+            return ""
+        least, greatest = pc.min_max(values).values()
+        if (word := _word_for_days(values)) is None:
+            return f"; give a whole number, such as {greatest}"
+        return f"; its values, such as {least}, become {'times' if word == 'unix' else 'dates'} with {declared(word)}"
+
+    # -- Texts that are numbers or dates
+    @property
+    def _texts(self) -> Column:
+        return self.whole.cast(pa.string())
+
+    def _check_text(self, text: str, sign: str, origin: Origin | None) -> None:
+        """Raise if texts are compared as if they were numbers, dates or truths."""
+        if not self.is_text or isinstance(self._records, AddedNodes):
+            return
+        from neupath.graph.notations import holds_values, words_of_value  # most conditions need none of it
+
+        words, is_order = words_of_value(text), sign in ("<", "<=", ">", ">=")
+        is_truth = not is_order and text.strip().lower() in ("true", "false")
+        if not (words or is_order or is_truth):
+            return
+        texts = self._texts
+        if texts.null_count == len(texts):
+            return
+        problem = f"and {excerpt(text, 0)!r} cannot be compared with text by {sign}"
+        if is_order:
+            is_wrong = bool(words) or holds_values(texts)
+        elif is_truth:
+            is_wrong = not pc.any(pc.equal(texts, text), min_count=0).as_py()
+            problem = f"and {excerpt(text, 0)!r} is not one of its values"
+        else:
+            is_wrong = _is_written_otherwise(texts, text, words, may_be_other=self.attribute in ("id", "name"))
+        if is_wrong:
+            self.refuse_text(problem, origin, is_truth=is_truth, is_date=bool(words) and _are_dates(words))
+
+    def refuse_text(
+        self, problem: str, origin: Origin | None = None, *, is_truth: bool = False, is_date: bool = False
+    ) -> NoReturn:
+        """Raise with a text of the column, and what to write into graph.toml so that it holds numbers or dates."""
+        from neupath.graph.notations import find_fit, unlike_texts, without_empty_words
+
+        texts = self._texts
+        first = next((text for text in texts.to_pylist() if text is not None and text.strip()), "")
+        if self.attribute in ("id", "name"):
+            advice = "ids and names are read as texts here; compare them by = or ~, or keep the numbers in an attribute"
+        elif is_truth:
+            advice = f"compare it with one of them, such as {excerpt(first, 0)!r}"
+        elif (fit := find_fit([texts])) is not None:
+            if is_date and not fit.are_dates and (word := _word_for_days(without_empty_words(texts))):
+                fit = replace(fit, words=(word,))
+            advice = f"{fit.advice(self.attribute)}; then load the source again, or import it again if it is a store"
+        elif (unlike := unlike_texts(texts)) is not None:
+            advice = (
+                f"its values are not all written in one way, such as {excerpt(unlike[0], 0)!r} and "
+                f"{excerpt(unlike[1], 0)!r}; write them alike, or compare by =, in or ~"
+            )
+        else:
+            advice = (
+                f"its values, such as {excerpt(first, 0)!r}, are numbers or dates in no way that attribute_types in "
+                f"graph.toml can say; take currency signs, units and words out of them first, or compare by =, in or ~"
+            )
+        _refuse(origin or self.origin, f"attribute {self.attribute!r} holds text, {problem}; {advice}")
+
+    def check_times(self) -> None:
+        """Raise if the attribute is to hold times and holds text."""
+        if self.is_text and self.whole.null_count < len(self.whole):
+            self.refuse_text("which are no times", is_date=True)
 
 
 def plain_values(values: Column) -> Column:
@@ -398,32 +509,10 @@ def _kind(kind: pa.DataType) -> str:
     return next((name for is_kind, name in names if is_kind(kind)), f"values of type {kind}")
 
 
-def _refuse_value(records: Records, attribute: str, text: str, sign: str, origin: Origin | None) -> NoReturn:
-    values = _whole_values(records, attribute)
-    _refuse(
-        origin,
-        f"attribute {attribute!r} holds {_kind(values.type)}, and {excerpt(text, 0)!r} cannot be compared with them by "
-        f"{sign}{_advice_on(attribute, values, text)}",
-    )
+def _are_dates(words: Sequence[str]) -> bool:
+    from neupath.graph.notations import kind_named
 
-
-def _advice_on(attribute: str, values: Column, text: str) -> str:
-    """Return what to do where numbers are compared with a date, or times of day with anything; perhaps nothing."""
-    from neupath.graph.notations import toml_key, words_of_value
-
-    def declared(word: str) -> str:
-        return f'attribute_types = {{{toml_key(attribute)} = "{word}"}} in graph.toml'
-
-    kind = values.type
-    if pa.types.is_time(kind) or pa.types.is_duration(kind):
-        return f"; {declared('text')} reads texts, which = and in compare"
-    is_date = re.match(r"\d{4}-\d\d", text.strip()) or _are_dates(words_of_value(text) or ("text",))
-    if not (pa.types.is_integer(kind) and is_date) or values.null_count == len(values):
-        return ""
-    least, greatest = pc.min_max(values).values()
-    if (word := _word_for_days(values)) is None:
-        return f"; give a whole number, such as {greatest}"
-    return f"; its values, such as {least}, become {'times' if word == 'unix' else 'dates'} with {declared(word)}"
+    return bool(pa.types.is_temporal(kind_named(words[0])))
 
 
 def _word_for_days(values: Column) -> str | None:
@@ -432,38 +521,6 @@ def _word_for_days(values: Column) -> str | None:
     if all(re.fullmatch(r"(1\d|20)\d\d(0[1-9]|1[0-2])([0-2]\d|3[01])", end) for end in ends):
         return "%Y%m%d"
     return "unix" if all(re.fullmatch(r"[1-9]\d{8,9}", end) for end in ends) else None
-
-
-# ---- Texts that are numbers or dates -------------------------------------------------------------
-def _refuse_texts(
-    condition: "Comparison | OneOf", records: Records, values: Column, text: str, sign: str, origin: Origin | None
-) -> None:
-    """Raise if a text attribute is compared as if it held numbers, dates or truths, which would be wrong in silence.
-
-    Exact texts such as 01234 are found by = and in, unless the column writes the same number or date in other ways too.
-    """
-    if not _is_text(values.type) or isinstance(records, AddedNodes):
-        return
-    from neupath.graph.notations import holds_values, words_of_value  # most conditions need none of it
-
-    words, is_order = words_of_value(text), sign in ("<", "<=", ">", ">=")
-    is_truth = not is_order and text.strip().lower() in ("true", "false")
-    if not (words or is_order or is_truth):
-        return
-    whole = _whole_column(records, condition.attribute)
-    if whole.null_count == len(whole):
-        return
-    problem = f"and {excerpt(text, 0)!r} cannot be compared with text by {sign}"
-    if is_order:
-        is_wrong = bool(words) or holds_values(whole)
-    elif is_truth:
-        is_wrong = not pc.any(pc.equal(whole, text), min_count=0).as_py()
-        problem = f"and {excerpt(text, 0)!r} is not one of its values"
-    else:
-        is_wrong = _is_written_otherwise(whole, text, words, may_be_other=condition.attribute in ("id", "name"))
-    if is_wrong:
-        is_date = bool(words) and _are_dates(words)
-        _refuse_text_column(condition.attribute, whole, problem, origin, is_truth=is_truth, is_date=is_date)
 
 
 def _is_written_otherwise(whole: Column, text: str, words: Sequence[str], *, may_be_other: bool) -> bool:
@@ -498,63 +555,6 @@ def _is_written_otherwise(whole: Column, text: str, words: Sequence[str], *, may
 
 
 _CODE = r"^[+-]?0[0-9]"
-
-
-def _are_dates(words: Sequence[str]) -> bool:
-    from neupath.graph.notations import kind_named
-
-    return bool(pa.types.is_temporal(kind_named(words[0])))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view")
-
-
-def _whole_values(records: Records, attribute: str) -> Column:
-    while isinstance(records, Selected):
-        records = records.records
-    return plain_values(records.column(attribute))
-
-
-def _whole_column(records: Records, attribute: str) -> Column:
-    return _whole_values(records, attribute).cast(pa.string())
-
-
-def _refuse_text_column(
-    attribute: str, whole: Column, problem: str, origin: Origin | None, *, is_truth: bool = False, is_date: bool = False
-) -> NoReturn:
-    """Raise with a text of the column, and what to write into graph.toml so that it holds numbers or dates."""
-    from neupath.graph.notations import find_fit, unlike_texts, without_empty_words
-
-    first = next((text for text in whole.to_pylist() if text is not None and text.strip()), "")
-    if attribute in ("id", "name"):
-        advice = "ids and names are read as texts here; compare them by = or ~, or keep the numbers in an attribute"
-    elif is_truth:
-        advice = f"compare it with one of them, such as {excerpt(first, 0)!r}"
-    elif (fit := find_fit([whole])) is not None:
-        if is_date and not fit.are_dates and (word := _word_for_days(without_empty_words(whole))):
-            fit = replace(fit, words=(word,))
-        advice = f"{fit.advice(attribute)}; then load the source again, or import it again if it is a store"
-    elif (unlike := unlike_texts(whole)) is not None:
-        advice = (
-            f"its values are not all written in one way, such as {excerpt(unlike[0], 0)!r} and "
-            f"{excerpt(unlike[1], 0)!r}; write them alike, or compare by =, in or ~"
-        )
-    else:
-        advice = (
-            f"its values, such as {excerpt(first, 0)!r}, are numbers or dates in no way that attribute_types in "
-            f"graph.toml can say; take currency signs, units and words out of them first, or compare by =, in or ~"
-        )
-    _refuse(origin, f"attribute {attribute!r} holds text, {problem}; {advice}")
-
-
-def refuse_text_times(records: Records, attribute: str) -> None:
-    """Raise if an attribute that is to hold times holds text."""
-    values = _column(records, attribute, None)
-    if _is_text(values.type):
-        whole = _whole_column(records, attribute)
-        if whole.null_count < len(whole):
-            _refuse_text_column(attribute, whole, "which are no times", None, is_date=True)
 
 
 # ---- Expressions ---------------------------------------------------------------------------------
@@ -611,17 +611,15 @@ class Attribute(Expression):
         return quote_attribute(self.attribute)
 
     def _evaluate(self, records: Records) -> tuple[Floats, Mask]:
-        values = _column(records, self.attribute, self.origin)
-        is_number = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-        if _is_text(values.type):
-            _refuse_text_column(
-                self.attribute, _whole_column(records, self.attribute), "which are no numbers", self.origin
-            )
-        if not is_number and not pa.types.is_boolean(values.type):
-            is_time = pa.types.is_temporal(values.type)
+        values = Values(records, self.attribute, self.origin)
+        is_number = pa.types.is_integer(values.kind) or pa.types.is_floating(values.kind)
+        if values.is_text:
+            values.refuse_text("which are no numbers")
+        if not is_number and not pa.types.is_boolean(values.kind):
+            is_time = pa.types.is_temporal(values.kind)
             hint = f"; use decay({quote_attribute(self.attribute)}, 2020-01-31, 365d)" if is_time else ""
-            _refuse(self.origin, f"attribute {self.attribute!r} holds {_kind(values.type)}, which are no numbers{hint}")
-        return _to_numpy(pc.fill_null(values.cast(pa.float64()), 0.0)), _to_numpy(values.is_valid())
+            values.refuse(f", which are no numbers{hint}")
+        return _to_numpy(pc.fill_null(values.column.cast(pa.float64()), 0.0)), _to_numpy(values.column.is_valid())
 
 
 @dataclass(frozen=True)
@@ -678,43 +676,34 @@ class Decay(Expression):
         return f"decay({quote_attribute(self.attribute)}, {quote_value(self.reference)}, {self.half_life})"
 
     def _evaluate(self, records: Records) -> tuple[Floats, Mask]:
-        values = _column(records, self.attribute, self.origin)
-        kind, known = values.type, _to_numpy(values.is_valid())
-        if _is_text(kind):
-            _refuse_text_column(
-                self.attribute, _whole_column(records, self.attribute), "which are no times", self.origin
-            )
-        try:
-            values, reference = _comparable(values, self.reference)
-        except _BAD_VALUE:
-            _refuse_value(records, self.attribute, self.reference, "decay", self.origin)
+        values = Values(records, self.attribute, self.origin)
+        kind, known = values.kind, _to_numpy(values.column.is_valid())
+        if values.is_text:
+            values.refuse_text("which are no times")
+        column, reference = values.compared(self.reference, "decay", self.origin)
         if pa.types.is_temporal(kind):
-            micros = pa.timestamp("us", getattr(values.type, "tz", None))
-            numbers = _to_numpy(pc.fill_null(values.cast(micros, safe=False).cast(pa.int64()), 0))
+            micros = pa.timestamp("us", getattr(column.type, "tz", None))
+            numbers = _to_numpy(pc.fill_null(column.cast(micros, safe=False).cast(pa.int64()), 0))
             ages = (reference.cast(micros, safe=False).cast(pa.int64()).as_py() - numbers).astype(np.float64)
         elif pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            ages = reference.as_py() - _to_numpy(pc.fill_null(values, 0)).astype(np.float64)
+            ages = reference.as_py() - _to_numpy(pc.fill_null(column, 0)).astype(np.float64)
         else:
-            _refuse(self.origin, f"attribute {self.attribute!r} holds {_kind(kind)}, which are no times")
-        return np.exp2(-ages / self._half_life_of(kind)), known
+            values.refuse(", which are no times")
+        return np.exp2(-ages / self._half_life_of(values)), known
 
-    def _half_life_of(self, kind: pa.DataType) -> float:
-        duration = _DURATION.fullmatch(self.half_life)
-        if pa.types.is_temporal(kind) and duration and 0 < float(duration[1]) < np.inf:
-            return float(duration[1]) * _MICROSECONDS[duration[2]]
-        is_number = not pa.types.is_temporal(kind) and _UNSIGNED.fullmatch(self.half_life)
-        if is_number and 0 < float(self.half_life) < np.inf:
-            return float(self.half_life)
-        right = (
-            "with a unit: us, ms, s, min, h, d, w or y, such as 365d"
-            if pa.types.is_temporal(kind)
-            else "in the unit of the attribute, such as 2"
-        )
-        _refuse(
-            self.origin,
-            f"the half-life of attribute {self.attribute!r} is {excerpt(self.half_life, 0)!r}; it holds "
-            f"{_kind(kind)}, so give a number above 0 {right}",
-        )
+    def _half_life_of(self, values: Values) -> float:
+        is_time = pa.types.is_temporal(values.kind)
+        written = (_DURATION if is_time else _UNSIGNED).fullmatch(self.half_life)
+        number = float(written[1] if is_time else written[0]) if written else 0.0
+        if not 0 < number < np.inf:
+            units = "with a unit: us, ms, s, min, h, d, w or y, such as 365d"
+            right = units if is_time else "in the unit of the attribute, such as 2"
+            _refuse(
+                self.origin,
+                f"the half-life of attribute {self.attribute!r} is {excerpt(self.half_life, 0)!r}; it holds "
+                f"{_kind(values.kind)}, so give a number above 0 {right}",
+            )
+        return number * _MICROSECONDS[written[2]] if written and is_time else number
 
 
 _FUNCTIONS: dict[str, tuple[int, Any]] = {

@@ -14,11 +14,11 @@ from neupath.graph.conditions import (
     Expression,
     Filter,
     Value,
+    Values,
     all_of,
     narrowed,
     parse_expression,
     plain_values,
-    refuse_text_times,
 )
 from neupath.graph.metapath import Link, MetaPath
 
@@ -104,9 +104,9 @@ class Refinement:
 
     def _with_times(self, hin: "HIN", path: MetaPath, attribute: str, positions: set[int], names: set[str]) -> MetaPath:
         for place in sorted(positions):
-            refuse_text_times(hin.nodes[path.node_types[place]], attribute)
+            Values(hin.nodes[path.node_types[place]], attribute).check_times()
         for link in _links(path, names):
-            refuse_text_times(hin.edge_records(link.relation), attribute)
+            Values(hin.edge_records(link.relation), attribute).check_times()
         conditions = self._conditions(attribute)
         decay = None if self.half_life is None else self._decay(hin, path, attribute, positions, names)
         extra = Filter(conditions, decay)
