@@ -4,10 +4,20 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from neupath.graph.edge_attributes import TEXT, TIME, attribute_value, kind_of, names_time, to_attribute, unix_unit_of
+from neupath.graph.edge_attributes import (
+    TEXT,
+    TIME,
+    are_digits_of_dates,
+    attribute_value,
+    kind_of,
+    names_time,
+    to_attribute,
+    unix_unit,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +64,9 @@ def test_nested_values_and_no_values_are_not_kept(values: pa.Array) -> None:
     ],
 )
 def test_only_plain_unix_times_are_times(numbers: list[int | None], unit: str | None) -> None:
-    assert unix_unit_of(pa.array(numbers, pa.int64())) == unit
+    known = np.array([number for number in numbers if number is not None], dtype=np.int64)
+    ends = (int(known.min()), int(known.max())) if len(known) else (None, None)
+    assert unix_unit(*ends, bool(are_digits_of_dates(known).all())) == unit
 
 
 def test_names_of_times() -> None:

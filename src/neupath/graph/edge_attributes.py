@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -167,10 +168,15 @@ def _time_value(value: object) -> object:
         return attribute.cast(TIME)[0].as_py()
     if not isinstance(text, str):
         raise ValueError("no time")
+    return to_times(pa.scalar(text)).as_py()
+
+
+def to_times(texts: Any) -> Any:
+    """Return texts, or one, as times in UTC, whether they have a zone or not; raise ArrowInvalid if one is no time."""
     try:
-        return pa.scalar(text).cast(TIME).as_py()
+        return texts.cast(TIME)
     except pa.ArrowInvalid:  # with a zone
-        return pa.scalar(text).cast(pa.timestamp("us", "UTC")).cast(TIME).as_py()
+        return texts.cast(pa.timestamp("us", "UTC")).cast(TIME)
 
 
 _MISSING = 0x8CB92BA72F3D8DD7
@@ -221,14 +227,6 @@ def unix_unit(low: int | None, high: int | None, all_digits_of_dates: bool) -> s
     if low is None or high is None or all_digits_of_dates:
         return None
     return next((u for u, per in UNIX_UNITS.items() if FIRST_UNIX * per <= low and high < LAST_UNIX * per), None)
-
-
-def unix_unit_of(numbers: pa.Array) -> str | None:
-    """Return the unit of a column of integers that are plainly Unix times, or None."""
-    values = numbers.drop_null().to_numpy(zero_copy_only=False)
-    if not len(values):
-        return None
-    return unix_unit(int(values.min()), int(values.max()), bool(are_digits_of_dates(values).all()))
 
 
 def are_digits_of_dates(values: NDArray[np.int64]) -> NDArray[np.bool_]:

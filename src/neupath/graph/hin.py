@@ -19,7 +19,7 @@ from scipy.sparse import coo_array, csr_array
 from neupath._runtime.disk_cache import DiskCache
 from neupath._runtime.lazy_mapping import LazyMapping
 from neupath.errors import GraphError, MetaPathError, NodeError, QueryError, excerpt, listed
-from neupath.graph.edge_attributes import kind_of
+from neupath.graph.edge_attributes import kind_of, to_attributes, value_hashes
 from neupath.graph.edges import (
     Csr,
     Duplicates,
@@ -617,8 +617,6 @@ def digest(hin: HIN) -> str:
 def _update_digest(content: "_Hash", edges: Edges) -> None:
     for part in (edges.sources, edges.targets, edges.weights):
         content.update(np.ascontiguousarray(part).data)
-    from neupath.graph.edge_attributes import to_attributes  # takes a while to import
-
     attributes = to_attributes(edges.attributes)
     for name in attributes.column_names:
         _update_by_values(content, name, attributes[name])
@@ -635,8 +633,6 @@ _PLAIN = (
 
 def _update_by_values(content: "_Hash", name: str, values: pa.ChunkedArray) -> None:
     """Add an attribute to a digest by its values, however they are stored."""
-    from neupath.graph.edge_attributes import value_hashes
-
     kind = values.type
     if pa.types.is_floating(kind):
         values = values.cast(pa.float64())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from neupath._runtime.lazy_module import LazyModule
 from neupath.errors import excerpt
-from neupath.graph.edge_attributes import KINDS, TIME, from_unix, kept_type, to_attribute
+from neupath.graph.edge_attributes import KINDS, TIME, from_unix, kept_type, to_attribute, to_times
 
 Mask = NDArray[np.bool_]
 pc = LazyModule("pyarrow.compute")  # takes longer to import than most searches
@@ -125,11 +125,7 @@ def _cast_texts(texts: pa.Array, word: str) -> pa.Array:
     if word in UNIX_KINDS:
         return from_unix(texts.cast(pa.float64()).cast(pa.int64()), UNIX_KINDS[word])
     if word in ("date", "time"):
-        try:
-            times = texts.cast(TIME)
-        except pa.ArrowInvalid:  # with a zone
-            times = texts.cast(pa.timestamp("us", "UTC")).cast(TIME)
-        return times if word == "time" else times.cast(pa.date32(), safe=False)
+        return to_times(texts) if word == "time" else to_times(texts).cast(pa.date32(), safe=False)
     return _kept((pc.utf8_lower(texts) if word == "boolean" else texts).cast(KINDS[word]))
 
 
@@ -239,7 +235,7 @@ def _read_iso_times(texts: pa.Array) -> pa.Array:
     values = []
     for text in shaped.to_pylist():
         try:
-            values.append(None if text is None else cast_values(pa.array([text]), "time")[0].as_py())
+            values.append(None if text is None else to_times(pa.scalar(text)).as_py())
         except pa.ArrowException:
             values.append(None)
     return pa.array(values, TIME)
