@@ -18,12 +18,11 @@ from neupath.learn.registry import (
     check_model_alone,
     choose_measure,
     is_combined,
-    is_graph_measure,
     make_scorer,
     required_metapath,
     suggested_type,
 )
-from neupath.measures import Combination
+from neupath.measures import Combination, is_graph_measure
 from neupath.requests import Compare, Evidence, Explain, Join, MetaPaths, Search, SetOfNodes, Similarity, Targets
 
 if TYPE_CHECKING:

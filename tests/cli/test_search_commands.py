@@ -271,7 +271,7 @@ def test_relate(run: Run) -> None:
     result = run("relate", "toy", "Mike", "Nobody")
     assert result.code == 2
     assert "no node type has 'Nobody'" in result.err
-    for steps, message in ((0, "allow at least 1 step"), (40_000, "allow at most 20 steps")):
+    for steps, message in ((0, "a whole number from 1 to 20"), (40_000, "a whole number from 1 to 20")):
         assert f"--max-steps is {steps}; {message}" in run("relate", "toy", "Mike", "Jim", "--max-steps", steps).err
     error = run("relate", "toy", "Mike", "Jim", "-m", "simrank").err
     assert "simrank looks at the whole graph, not along meta-paths; relate takes one of" in " ".join(error.split())
@@ -392,8 +392,8 @@ def test_hostile_names_do_not_reach_the_terminal(run: Run, tmp_path: Path) -> No
         (("whatif", "toy", "SIGMOD", "VLDB"), "with --metapath, such as venue-paper-venue"),
         (("compare", "toy", "SIGMOD"), "with --metapath, such as venue-paper-venue"),
         (("import", "toy"), "Missing option '--to'. (neupath import --help says more)"),
-        (("search", "toy", "Mike", "-p", "APVPA", "-k", 0), "k is 0; ask for at least 1 hit"),
-        (("search", "toy", "Mike", "-p", "APVPA", "-k", -1), "k is -1; ask for at least 1 hit"),
+        (("search", "toy", "Mike", "-p", "APVPA", "-k", 0), "k is 0; give a whole number of at least 1"),
+        (("search", "toy", "Mike", "-p", "APVPA", "-k", -1), "k is -1; give a whole number of at least 1"),
         (("search", "toy", "Mikey", "-p", "APVPA"), "no author with the id 'Mikey' among 5; did you mean 'Mike'?"),
         (("search", "toy", "Mike", "-p", "author-venue-author"), "step 1: no relation joins author and venue"),
         (("search", "toy", "Mike", "-p", "author-papr-author"), "no node type 'papr'"),

@@ -86,7 +86,9 @@ def test_no_command_prints_the_help_alone(run: Run) -> None:
 
 
 def test_errors_of_the_library_name_flags(run: Run) -> None:
-    assert run("search", "toy", "Mike", "-p", "APA", "-k", 0).err == "error: -k is 0; ask for at least 1 hit\n"
+    assert (
+        run("search", "toy", "Mike", "-p", "APA", "-k", 0).err == "error: -k is 0; give a whole number of at least 1\n"
+    )
 
 
 MEMORY = "error: this needs more memory than there is; free some, raise the limit of the process"

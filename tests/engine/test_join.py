@@ -320,7 +320,7 @@ def test_a_name_without_an_ending_becomes_a_folder(hin: HIN, tmp_path: Path) -> 
         ({"out": "a", "format": "csv"}, "format is csv, and a is for parquet; give a name that ends in .csv"),
         ({"out": "a", "format": "json"}, "format is 'json'; it can be parquet, csv, neo4j"),
         ({"out": "/proc/none/a.parquet"}, "cannot write"),
-        ({"k": 0}, "k is 0; ask for at least 1 hit"),
+        ({"k": 0}, "k is 0; give a whole number of at least 1"),
         ({"block": 0}, "block is 0"),
         ({"min_score": -1.0}, "min_score is -1.0"),
         ({"k": None}, "without k, give a min_score above 0"),

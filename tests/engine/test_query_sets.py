@@ -290,7 +290,7 @@ def test_filters_of_a_join_are_those_of_a_search(toy: HIN, tmp_path: Path) -> No
         ({"Mike": None}, {}, "the weight of 'Mike' is None; give a number"),
         ({"Mike": -1, "Jim": -2}, {}, "all weights of ‹query› are below 0, so that nothing can score above 0"),
         ({"Mike": 1, "nobody": 1}, {}, "no author with the id 'nobody'"),
-        ({"Mike": 1}, {"k": 0}, "‹k› is 0; ask for at least 1 hit"),
+        ({"Mike": 1}, {"k": 0}, "‹k› is 0; give a whole number of at least 1"),
         ("Mike", {"unless": "author-paper"}, "‹unless› is author-paper, which leads from author to paper; this search "
          "leads from author to author, so give a meta-path that does as well"),
         ("Mike", {"unless": "author-movie"}, "movie"),

@@ -133,13 +133,13 @@ def test_explains_why_there_are_fewer_than_k_hits(toy: HIN) -> None:
 
 @pytest.mark.parametrize("k", [0, -3, True])
 def test_refuses_a_k_that_makes_no_sense(toy: HIN, k) -> None:
-    with pytest.raises(QueryError, match=f"k is {k}; ask for at least 1 hit"):
+    with pytest.raises(QueryError, match=f"k is {k}; give a whole number of at least 1"):
         npth.PathSim("APVPA").fit(toy).top_k("Mike", k=k)
 
 
 @pytest.mark.parametrize("k", [1.5, 3.0, "3", None, float("nan")])
 def test_refuses_a_k_that_is_no_whole_number(toy: HIN, k) -> None:
-    with pytest.raises(QueryError, match=f"k is {k!r}; give a whole number of hits, 1 or more"):
+    with pytest.raises(QueryError, match=f"k is {k!r}; give a whole number of at least 1"):
         npth.PathSim("APVPA").fit(toy).top_k("Mike", k=k)
 
 

@@ -270,7 +270,7 @@ def test_a_measure_with_parameters_and_json() -> None:
         ({"measure": SimRank("author")}, QueryError, "which simrank is not made of; use one of pathsim, joinsim"),
         ({"remove": "conference"}, SchemaError, "no node type 'conference'"),
         ({"remove": "edges", "add": "edges"}, QueryError, "give either remove or add"),
-        ({"k": 0}, QueryError, "at least 1 hit"),
+        ({"k": 0}, QueryError, "a whole number of at least 1"),
         ({"limit": -1}, QueryError, "limit is -1"),
         ({"budget": 0}, QueryError, "budget is 0"),
         ({"target": "Ann"}, QueryError, "both the query and the target"),

@@ -122,7 +122,7 @@ def test_hits_and_matches_are_named_by_their_ids(toy: HIN) -> None:
     ("path", "target", "options", "message"),
     [
         (npth.PathSim("APA"), "Bob", {}, "a meta-path is a text such as 'author-paper-author', got PathSim"),
-        ("APVPA", "Jim", {"limit": -1}, "limit is -1; show 0 or more paths"),
+        ("APVPA", "Jim", {"limit": -1}, "limit is -1; give a whole number of at least 0"),
         ("APVPA", "Jimm", {}, "no author with the id 'Jimm' among 5; did you mean 'Jim'"),
     ],
 )

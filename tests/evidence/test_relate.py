@@ -229,7 +229,7 @@ def test_it_can_be_cancelled_while_half_paths_meet(monkeypatch: pytest.MonkeyPat
             for each in ("max_steps", "limit", "budget")
             for number in (2.5, float("nan"))
         ),
-        ("Mike", "Jim", {"max_steps": 21}, "max_steps is 21; allow at most 20 steps"),
+        ("Mike", "Jim", {"max_steps": 21}, "max_steps is 21; give a whole number from 1 to 20"),
         ("Mike", "Jim", {"measure": "SimRank"}, r"simrank looks at the whole graph.*; relate takes one of pathsim"),
         ("Mike", "Jim", {"measure": "dwpc-no-repeats"}, "dwpc-no-repeats would list the paths along every meta-path, "
          "which takes too long for relate; use dwpc"),

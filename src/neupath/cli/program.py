@@ -155,7 +155,7 @@ class Program(CommandGroup):
 
     def load(self, name: str) -> Any:
         """Import a command, in place of its summary, and return it."""
-        module, _, attribute = COMMANDS[name][0].partition(":")
+        module, _, attribute = (_COMMANDS.get(name) or COMMANDS[name])[0].partition(":")
         command = getattr(import_module(module), attribute)
         alone = typer.Typer(rich_markup_mode="rich")
         if isinstance(command, typer.Typer):
@@ -166,7 +166,7 @@ class Program(CommandGroup):
         return self.commands[name]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] in COMMANDS:
+        if args[0] in _COMMANDS or args[0] in COMMANDS:
             from neupath._runtime import log_to_stderr  # commands load logging, the help does not
 
             self.load(args[0])

@@ -381,12 +381,17 @@ def _json_of(label: Id | None) -> str:
     return "null" if label is None else str(label)
 
 
-def check_k(k: int) -> int:
-    """Return k as an int; raise if it is not a whole number of at least 1."""
+def check_whole(parameter: str, value: int, least: int, most: int | None = None) -> int:
+    """Return the value of a parameter as an int; raise if it is not a whole number in a range.
+
+    >>> check_whole("limit", 3, 0)
+    3
+    """
     try:
-        count = operator.index(k)
-    except TypeError as error:
-        raise QueryError(f"‹k› is {k!r}; give a whole number of hits, 1 or more", parameter="k") from error
-    if isinstance(k, bool) or count < 1:
-        raise QueryError(f"‹k› is {k}; ask for at least 1 hit", parameter="k")
-    return count
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least or (most is not None and number > most):
+        expected = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise QueryError(f"‹{parameter}› is {value!r}; give a whole number {expected}", parameter=parameter)
+    return number

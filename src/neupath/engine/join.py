@@ -28,8 +28,8 @@ import pyarrow.parquet as pq
 
 from neupath._runtime.files import check_folder, checksum, locked, sync, write_text, write_whole
 from neupath._runtime.progress import Progress, no_progress
-from neupath.engine.hits import check_k
-from neupath.engine.scorer import MetaPaths, Scorer, check_names
+from neupath.engine.hits import check_whole
+from neupath.engine.scorer import MetaPaths, Scorer, check_names, metapath_list
 from neupath.engine.topk import HitLists, check_threads, hit_lists
 from neupath.errors import MissingExtraError, QueryError, SourceError, WriteError, first_line, listed
 from neupath.graph.hin import HIN, check_graph, digest
@@ -63,9 +63,8 @@ class JoinOptions:
 
     def __post_init__(self) -> None:
         if self.k is not None:
-            check_k(self.k)
-        if self.block < 1:
-            raise QueryError(f"‹block› is {self.block}; use at least 1 query at a time", parameter="block")
+            check_whole("k", self.k, 1)
+        check_whole("block", self.block, 1)
         if not 0 <= self.min_score < np.inf:
             raise QueryError(
                 f"‹min_score› is {self.min_score}; it must be finite, and 0 or more", parameter="min_score"
@@ -132,7 +131,7 @@ class JoinJob:
     def of(cls, out: Path, options: JoinOptions, sources: JoinSide, targets: JoinSide) -> Self:
         """Cut the queries into blocks, smaller ones where a query may have many hits."""
         rows = np.arange(len(sources.ids)) if options.queries is None else np.asarray(options.queries, np.int64)
-        k = None if options.k is None else check_k(options.k)
+        k = None if options.k is None else check_whole("k", options.k, 1)
         num_targets = len(targets.ids)
         most, width = (_MOST_IN_RANGE, num_targets) if k is None else (_MOST_RANKED, min(k, num_targets))
         block_size = max(1, min(options.block, most // max(1, width)))
@@ -214,14 +213,15 @@ class Joined:
         except ModuleNotFoundError as error:
             raise MissingExtraError("PyTorch", "neupath[learn]") from error
         table = self.to_table()
-        ends = [
-            pc.index_in(table[column], value_set=side.ids)
-            for column, side in zip(("query", "target"), self.sides, strict=True)
-        ]
+        return torch.from_numpy(self.rows_of(table)), torch.from_numpy(table["score"].to_numpy().copy())
+
+    def rows_of(self, table: pa.Table) -> Rows:
+        """Return the queries and the targets of the result as rows; shape (2, pairs)."""
+        columns = zip(("query", "target"), self.sides, strict=True)
+        ends = [pc.index_in(table[column], value_set=side.ids) for column, side in columns]
         if any(end.null_count for end in ends):
             raise QueryError(f"{self.path} has ids that are not in this graph; it was written again since the join")
-        rows = np.stack([end.to_numpy().astype(np.int64) for end in ends])
-        return torch.from_numpy(rows), torch.from_numpy(table["score"].to_numpy().copy())
+        return np.stack([end.to_numpy().astype(np.int64) for end in ends])
 
     def to_dict(self) -> dict[str, object]:
         """Return what `join --json` prints."""
@@ -351,11 +351,9 @@ def join(
     engine = LocalEngine(options.get("threads")) if engine is None else engine
     ready = engine.prepare(hin, scorer)
     settings = replace(settings, queries=_chosen_queries(hin, ready.source_type, options))
-    unless = options.get("unless", ())
-    texts = [unless] if isinstance(unless, str | MetaPath) else list(unless)
     chosen = JoinFilter(
         hin.candidates(ready.target_type, among=options.get("among"), where=options.get("where", ())),
-        tuple(hin.metapath(str(text)) for text in texts),
+        tuple(hin.metapath(str(text)) for text in metapath_list(options.get("unless"))),
     )
     if chosen and not engine.filters_targets:
         raise QueryError(

@@ -210,11 +210,6 @@ def _product_of(left: list[Csr], right: list[Csr] | None) -> Product:
     return Chain([*left, *right], norms, _chain_norms(back))
 
 
-def related_by(hin: HIN, metapath: MetaPath, queries: Rows) -> Csr:
-    """Return the weights of the paths from some queries to every target, whose entries are the targets related."""
-    return walk_rows(adjacencies(hin, metapath), queries)
-
-
 class CombinedRow(NamedTuple):
     """w = Σ c·left[x,:] over the members x of a set with their weights c: its middle nodes, ascending, and values."""
 

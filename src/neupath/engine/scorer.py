@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from neupath._runtime.files import checksum, write_text
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.hits import Hit, Hits, QuerySet, Search, check_k, hits_of_rows
-from neupath.engine.products import related_by
+from neupath.engine.hits import Hit, Hits, QuerySet, Search, check_whole, hits_of_rows
+from neupath.engine.products import adjacencies
 from neupath.engine.topk import (
     HitLists,
     Ranking,
@@ -28,6 +28,7 @@ from neupath.engine.topk import (
     with_unrelated,
     without,
 )
+from neupath.engine.walk import walk_rows
 from neupath.errors import QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath, Relation
@@ -401,7 +402,7 @@ class Scorer(ABC):
     def _request(self, rows: Rows, k: int, options: SearchOptions) -> "_Request":
         """Check the options of a search from some rows, and find what they leave out."""
         check_names("top_k", options, ["k", "together", *SearchOptions.__annotations__])
-        k, zeros, diverse = check_k(k), options.get("zeros", False), options.get("diverse")
+        k, zeros, diverse = check_whole("k", k, 1), options.get("zeros", False), options.get("diverse")
         threads, unless = options.get("threads"), options.get("unless", ())
         check_threads(threads)
         candidates = self.hin_.candidates(self.target_type, among=options.get("among"), where=options.get("where", ()))
@@ -418,7 +419,7 @@ class Scorer(ABC):
             zeros=zeros,
             candidates=candidates,
             excluded=self.excluded_rows(rows, unless),
-            unless=" or ".join(map(str, _metapath_list(unless))),
+            unless=" or ".join(map(str, metapath_list(unless))),
             diverse=diverse,
             threads=threads,
         )
@@ -427,7 +428,7 @@ class Scorer(ABC):
     def excluded_rows(self, rows: Rows, unless: MetaPaths) -> list[Rows]:
         """Return the targets that one of some meta-paths relates to each query; an empty list without meta-paths."""
         hin = self._fitted()
-        texts = _metapath_list(unless)
+        texts = metapath_list(unless)
         paths = [path if isinstance(path, MetaPath) else hin.metapath(path) for path in texts]
         for path in paths:
             if (path.source, path.target) != (self.source_type, self.target_type):
@@ -436,7 +437,7 @@ class Scorer(ABC):
                     f"{self.source_type} to {self.target_type}, so give a meta-path that does as well",
                     parameter="unless",
                 )
-        related = [related_by(hin, path, rows) for path in paths]
+        related = [walk_rows(adjacencies(hin, path), rows) for path in paths]
         return [
             np.unique(np.concatenate([each.indices[each.indptr[q] : each.indptr[q + 1]] for each in related]))
             for q in range(len(rows) if paths else 0)
@@ -611,7 +612,8 @@ def check_names(function: str, options: Iterable[str], known: Sequence[str]) -> 
             )
 
 
-def _metapath_list(unless: MetaPaths | None) -> list[str | MetaPath]:
+def metapath_list(unless: MetaPaths | None) -> list[str | MetaPath]:
+    """Return one meta-path, or several, as a list."""
     if unless is None or isinstance(unless, str | MetaPath):
         return [] if unless is None else [unless]
     if not isinstance(unless, Iterable):

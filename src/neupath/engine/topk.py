@@ -24,10 +24,10 @@ from scipy.sparse import csr_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath._runtime.resources import count_cores
-from neupath.engine.formula import NONE, Formula, Normalisation, formula_of, normalised
+from neupath.engine.formula import NONE, Formula, Normalisation, best_first, formula_of, normalised, related
+from neupath.engine.hits import check_whole
 from neupath.engine.index import Index, index_of
 from neupath.engine.products import Chain, CombinedRow, Factors, Product, combined_row, rows_of
-from neupath.engine.rank import best_first, related
 from neupath.errors import NotEnoughMemoryError, QueryError
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Mask, Rows
@@ -213,7 +213,8 @@ def _top_k_by_scipy(
     ranking = _empty_ranking(len(queries), min(k, len(factors.right_norms)))
     allowed = np.ones(len(factors.right_norms), dtype=np.bool_) if candidates is None else candidates
     for q, query in enumerate(queries):
-        check_cancelled()
+        if q:
+            check_cancelled()
         if q and len(queries) - q > 1 and "rows" in factors.compiled:
             return _trimmed(Ranking(ranking.rows[:q], ranking.scores[:q], ranking.sizes[:q]))
         targets, m = _product_by_scipy(factors, query)
@@ -688,10 +689,8 @@ if hasattr(os, "register_at_fork"):
 
 def check_threads(threads: int | None) -> None:
     """Raise unless the number of threads is at least 1, or None for one per core."""
-    if threads is not None and threads < 1:
-        raise QueryError(
-            f"‹threads› is {threads}; use at least 1, or leave it out for one per core", parameter="threads"
-        )
+    if threads is not None:
+        check_whole("threads", threads, 1)
 
 
 def borrow_scratch(size: int) -> Scratch:

@@ -81,13 +81,8 @@ class StepEntries(NamedTuple):
         return rows[own[starts]], edges
 
 
-def reached_rows(chain: Sequence[Csr], start: int) -> list[Rows]:
-    """Return the rows that walks from a row reach after each step, in ascending order."""
-    return leave_row(chain, start)[0]
-
-
 def leave_row(chain: Sequence[Csr], start: int) -> tuple[list[Rows], list[StepEntries]]:
-    """Return the rows that walks from a row reach, before and after each step, and the entries that they follow."""
+    """Return the rows that walks from a row reach before and after each step, and the entries that they follow."""
     rows: list[Rows] = [np.array([start])]
     entries: list[StepEntries] = []
     for matrix in chain:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from neupath.engine.hits import QuerySet, check_k
-from neupath.engine.rank import best_first, related
+from neupath.engine.formula import best_first, related
+from neupath.engine.hits import QuerySet, check_whole
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.evidence.groups import PathNode, node_at
@@ -121,7 +121,7 @@ def compare(scorers: Sequence[Scorer], query: NodeRef | Mapping[Any, float], k: 
             f"‹scorers› is {one_line(repr(scorers))}; give a list of two or more fitted measures or models",
             parameter="scorers",
         )
-    k = check_k(k)
+    k = check_whole("k", k, 1)
     if not 2 <= len(scorers) <= MOST_COLUMNS:
         raise QueryError(
             f"compare 2 to {MOST_COLUMNS} rankings, by several ‹metapath› or ‹measure›; got {len(scorers)}"

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.formula import Normalisation
 from neupath.engine.products import adjacencies
-from neupath.engine.walk import reached_rows
+from neupath.engine.walk import leave_row
 from neupath.errors import QueryError, listed
 from neupath.evidence.groups import PathNode, node_at
-from neupath.graph.edges import LinkFilter, in_both_directions
+from neupath.graph.edges import Edges, LinkFilter, in_both_directions
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import Link, MetaPath, Relation
 from neupath.graph.nodes import Nodes, Rows
@@ -68,41 +67,27 @@ Element = ChangedEdge | ChangedNode
 
 
 # ---- Graphs with changes -------------------------------------------------------------------------
-@dataclass(frozen=True)
-class RelationEdges:
-    """Edges of one relation by rows; those of an undirected relation once."""
-
-    sources: Rows
-    targets: Rows
-    weights: Floats
-
-
 def without_edges(hin: HIN, removed: Mapping[Relation, tuple[Rows, Rows]]) -> HIN:
     """Return a graph without some edges, given by the rows of their ends."""
-    changed = {}
-    for relation, (sources, targets) in removed.items():
-        rows, columns, weights = _coordinates(hin.matrices[relation])
-        shape = hin.matrices[relation].shape
-        starts, ends, _ = in_both_directions(sources, targets, np.ones(len(sources)), relation.directed)
-        kept = ~np.isin(rows * shape[1] + columns, starts * shape[1] + ends)
-        changed[relation] = freeze(csr_array((weights[kept], (rows[kept], columns[kept])), shape=shape))
-    return hin.with_matrices(changed)
+
+    def left(relation: Relation, ends: tuple[Rows, Rows]) -> Edges:
+        pairs, width = hin.pairs(relation), hin.num_nodes(relation.target)
+        sources, targets = Edges(relation, *ends).ends_in_order()
+        return pairs.take(~np.isin(pairs.sources * width + pairs.targets, sources * width + targets))
+
+    return hin.with_pairs(left(relation, ends) for relation, ends in removed.items())
 
 
-def with_edges(hin: HIN, added: Mapping[Relation, RelationEdges], new_nodes: Mapping[str, int]) -> HIN:
+def with_edges(hin: HIN, added: Mapping[Relation, Edges], new_nodes: Mapping[str, int]) -> HIN:
     """Return a graph with more edges, and with new nodes at the end of some types."""
     nodes = {name: _grown(each, new_nodes.get(name, 0)) for name, each in hin.nodes.items()}
     changed: dict[Relation, Csr] = {}
-    none = np.zeros(0, np.int64)
-    for relation in hin.matrices:
-        if relation not in added and not new_nodes.keys() & {relation.source, relation.target}:
-            continue
-        extra = added.get(relation) or RelationEdges(none, none, np.zeros(0))
-        old = _coordinates(hin.matrices[relation])
-        new = in_both_directions(extra.sources, extra.targets, extra.weights, relation.directed)
-        rows, columns, weights = (np.concatenate(parts) for parts in zip(old, new, strict=True))
-        shape = len(nodes[relation.source]), len(nodes[relation.target])
-        changed[relation] = freeze(csr_array((weights, (rows, columns)), shape=shape))
+    for relation, matrix in hin.matrices.items():
+        if relation in added or new_nodes.keys() & {relation.source, relation.target}:
+            shape = len(nodes[relation.source]), len(nodes[relation.target])
+            grown = matrix.copy()
+            grown.resize(shape)  # type: ignore[arg-type]  # the stubs of scipy take no shape
+            changed[relation] = freeze(grown + added[relation].matrix(shape) if relation in added else grown)
     return replace(hin.with_matrices(changed), nodes=MappingProxyType(nodes))
 
 
@@ -151,7 +136,7 @@ class Removals:
     def of(cls, hin: HIN, path: MetaPath, by: str, x: int, y: int) -> "Removals":
         entries, offsets, count = {}, {}, 0
         kept = [row for node_type, row in ((path.source, x), (path.target, y)) if node_type == by]
-        for relation in relations_on(path):
+        for relation in dict.fromkeys(link.relation for link in path.links):
             rows, columns, weights = _coordinates(hin.matrices[relation])
             none = np.full(len(rows), -1)
             if by != EDGES:
@@ -180,34 +165,21 @@ class Removals:
     def describe(self, element: int, number: int = 1) -> Element:  # noqa: ARG002
         if self.node_type is not None:
             return ChangedNode(node_at(self.hin, self.node_type, element))
-        relation, place = self._place(element)
-        edges = self.entries[relation]
+        relation = next(r for r in reversed(list(self.offsets)) if self.offsets[r] <= element)  # none without edges
+        edges, place = self.entries[relation], element - self.offsets[relation]
         ends = (
             node_at(self.hin, relation.source, edges.rows[place]),
             node_at(self.hin, relation.target, edges.columns[place]),
         )
         return ChangedEdge(relation.name, *ends, float(edges.weights[place]))
 
-    def _place(self, element: int) -> tuple[Relation, int]:
-        relation = next(r for r in reversed(list(self.offsets)) if self.offsets[r] <= element)  # none without edges
-        return relation, element - self.offsets[relation]
-
     def apply(self, elements: Sequence[int]) -> HIN:
-        removed: dict[Relation, tuple[Rows, Rows]] = {}
-        if self.node_type is not None:
-            for relation, entries in self.entries.items():  # other relations do not matter
-                rows, columns = entries.rows, entries.columns
-                gone = np.zeros(len(rows), np.bool_)
-                for node_type, ends in ((relation.source, rows), (relation.target, columns)):
-                    if node_type == self.node_type:
-                        gone |= np.isin(ends, elements)
-                if gone.any():
-                    removed[relation] = rows[gone], columns[gone]
-            return without_edges(self.hin, removed)
-        places = [self._place(element) for element in elements]
-        for relation in {relation for relation, _ in places}:
-            at = [place for each, place in places if each == relation]
-            removed[relation] = self.entries[relation].rows[at], self.entries[relation].columns[at]
+        """Return the graph without some elements; relations that the meta-path does not follow keep all edges."""
+        removed = {}
+        for relation, edges in self.entries.items():
+            gone = np.isin(edges.first, elements) | np.isin(edges.second, elements)
+            if gone.any():
+                removed[relation] = edges.rows[gone], edges.columns[gone]
         return without_edges(self.hin, removed)
 
 
@@ -231,7 +203,7 @@ class Additions:
 
     @classmethod
     def of(cls, hin: HIN, path: MetaPath, by: str, x: int, y: int) -> "Additions":
-        reached = reached_rows(adjacencies(hin, path), x)
+        reached, _ = leave_row(adjacencies(hin, path), x)
         new, num_kinds = _new_edges(hin, path, reached, y), 0
         if by != EDGES:
             ends = reached[-3].tolist() if len(path) > 2 else [x]
@@ -242,16 +214,15 @@ class Additions:
         node_type = None if by == EDGES else by
         grown = with_edges(hin, {}, {} if node_type is None else {by: len(kept)})
         entries = {}
-        for relation in relations_on(path):
+        for relation in dict.fromkeys(link.relation for link in path.links):
             rows, columns, weights = _coordinates(hin.matrices[relation])
             pairs = [(s, t, i) for i, edges in enumerate(kept) for s, t in edges.get(relation, ())]
-            if not relation.directed:
-                pairs += [(t, s, i) for s, t, i in pairs if s != t]
-            more = np.array(pairs, np.int64).reshape(-1, 3)
+            sources, targets, elements = np.array(pairs, np.int64).reshape(-1, 3).T
+            more = in_both_directions(sources, targets, elements, relation.directed)
+            none = np.full(len(rows) + len(more[0]), -1)
             entries[relation] = _RelationEntries(
-                np.concatenate([rows, more[:, 0]]), np.concatenate([columns, more[:, 1]]),
-                np.concatenate([weights, np.ones(len(more))]),
-                np.concatenate([np.full(len(rows), -1), more[:, 2]]), np.full(len(rows) + len(more), -1),
+                np.concatenate([rows, more[0]]), np.concatenate([columns, more[1]]),
+                np.concatenate([weights, np.ones(len(more[2]))]), np.concatenate([none[: len(rows)], more[2]]), none,
             )  # fmt: skip
         return cls(hin, grown, kept, entries, node_type, num_kinds, largest)
 
@@ -282,8 +253,7 @@ class Additions:
         for relation in self.hin.matrices:
             pairs = [pair for element in elements for pair in self.new[element].get(relation, ())]
             if pairs:
-                ends = np.array(pairs, np.int64)
-                added[relation] = RelationEdges(ends[:, 0], ends[:, 1], np.ones(len(ends)))
+                added[relation] = Edges(relation, *np.array(pairs, np.int64).T)
         new_nodes = {} if self.node_type is None else {self.node_type: self.count}
         return with_edges(self.hin, added, new_nodes)
 
@@ -345,11 +315,6 @@ def _edges_of_new_node(path: MetaPath, node: int, end: int, x: int, y: int) -> N
 
 def _edge_keys(edges: NewEdges) -> frozenset[tuple[Relation, tuple[int, ...]]]:
     return frozenset((r, pair if r.directed else tuple(sorted(pair))) for r, pairs in edges.items() for pair in pairs)
-
-
-def relations_on(path: MetaPath) -> list[Relation]:
-    """Return the relations that a meta-path follows."""
-    return list(dict.fromkeys(link.relation for link in path.links))
 
 
 def _coordinates(matrix: Csr) -> tuple[Ints, Ints, Floats]:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neupath._runtime.progress import check_cancelled
-from neupath.engine.hits import check_k, score_text
-from neupath.engine.rank import rank_of
+from neupath.engine.formula import rank_of
+from neupath.engine.hits import check_whole, score_text
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.evidence.counterfactual_problem import (
@@ -34,7 +34,7 @@ from neupath.evidence.relate import over
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import NodeRef, id_of, in_lines
-from neupath.measures import GRAPH_MEASURES, PathMeasure, read_measure, walk_measures
+from neupath.measures import PathMeasure, read_measure, walk_measures
 
 BUDGET = 4_000_000_000
 """The work for one question by default, in half-walks that are added up: at most some ten seconds."""
@@ -189,11 +189,7 @@ def what_if(
     >>> answer.rank, [str(paper) for paper in answer.smallest.elements], answer.smallest.rank, answer.optimal
     (2, ['Mary-SIGMOD-1', 'Mary-SIGMOD-2'], None, True)
     """
-    k = check_k(k)
-    if limit < 0:
-        raise QueryError(f"‹limit› is {limit}; list 0 or more single changes", parameter="limit")
-    if budget < 1:
-        raise QueryError(f"‹budget› is {budget}; give at least 1", parameter="budget")
+    k, limit, budget = check_whole("k", k, 1), check_whole("limit", limit, 0), check_whole("budget", budget, 1)
     scorer = _made(measure, metapath).fit(hin)
     check_counts_walks(scorer)
     path = scorer.metapath_
@@ -244,7 +240,7 @@ def check_question(
 
 
 def _made(measure: str | PathMeasure, metapath: str | MetaPath) -> PathMeasure:
-    is_named = isinstance(measure, str) and read_measure(measure)[0] not in GRAPH_MEASURES
+    is_named = isinstance(measure, str) and issubclass(read_measure(measure)[0], PathMeasure)
     if is_named or isinstance(measure, PathMeasure):
         return over(measure, metapath)
     name = measure if isinstance(measure, str) else getattr(measure, "name", repr(measure))

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from neupath.engine.cache import cached
-from neupath.engine.formula import NONE, Formula, Normalisation, formula_of, write_formula
-from neupath.engine.hits import QuerySet, check_k, score_text
-from neupath.engine.rank import best_first, rank_of, related
+from neupath.engine.formula import NONE, Formula, Normalisation, best_first, formula_of, rank_of, related, write_formula
+from neupath.engine.hits import QuerySet, check_whole, score_text
 from neupath.engine.topk import set_norm
-from neupath.engine.walk import reached_rows
-from neupath.errors import GraphError, QueryError
+from neupath.engine.walk import leave_row
+from neupath.errors import GraphError
 from neupath.evidence.groups import (
     NAMED,
     Grouped,
@@ -253,7 +252,7 @@ def explain(
     >>> why.groups[0].paths, why.num_instances, [node.label for node in why.instances[0].nodes]
     (100, 120, ['Mike', 'Mike-SIGMOD-1', 'SIGMOD', 'Jim-SIGMOD-1', 'Jim'])
     """
-    _check_counts(limit, paths)
+    limit, paths = check_whole("limit", limit, 0), check_whole("paths", paths, 0)
     scorer = over(measure, metapath).fit(hin)
     x, y = hin.row(scorer.source_type, query), hin.row(scorer.target_type, target)
     split = _Split(scorer, np.array([x]), np.ones(1), y, by)
@@ -267,7 +266,7 @@ def explain(
         instances=split.instances(0, limit),
         **split.facts(),
     )
-    return _with_reason(explanation, scorer, split.scores, (x, y), None if k is None else check_k(k))
+    return _with_reason(explanation, scorer, split.scores, (x, y), None if k is None else check_whole("k", k, 1))
 
 
 def explain_set(
@@ -307,7 +306,7 @@ def explain_set(
     >>> [(member.node.id, round(member.share, 2)) for member in why.members]
     [('Mike', 2.0), ('Jim', -1.0)]
     """
-    _check_counts(limit, paths)
+    limit, paths = check_whole("limit", limit, 0), check_whole("paths", paths, 0)
     scorer = over(measure, metapath).fit(hin)
     members, rows, member_weights = scorer.find_set(query)
     split = _Split(scorer, rows, member_weights, hin.row(scorer.target_type, target), by)
@@ -321,12 +320,6 @@ def explain_set(
         summary=_summarise_set(scorer.metapath_, split.position, groups, num_groups, members, facts["target"]),
         **facts,
     )
-
-
-def _check_counts(limit: int, paths: int) -> None:
-    for name, value in (("limit", limit), ("paths", paths)):
-        if value < 0:
-            raise QueryError(f"‹{name}› is {value}; show 0 or more paths", parameter=name)
 
 
 class _Split:
@@ -526,8 +519,8 @@ def _what_is_missing(explanation: Explanation, scorer: PathMeasure, rows: tuple[
     middle = middle_of(len(path))
     query, target = (shortened(node.label) for node in (explanation.query, explanation.target))
     reached = (
-        len(reached_rows(chain[:middle], rows[0])[-1]),
-        len(reached_rows(back[: middle - 1 : -1], rows[1])[-1]),
+        len(leave_row(chain[:middle], rows[0])[0][-1]),
+        len(leave_row(back[: middle - 1 : -1], rows[1])[0][-1]),
     )
     node_type = path.node_types[middle]
     for label, number in zip((query, target), reached, strict=True):

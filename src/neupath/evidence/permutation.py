@@ -16,7 +16,6 @@ Each permuted graph continues from the one before it. Rounds of swaps lie betwee
 as many would leave no fewer of the real edges in place.
 """
 
-import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -28,7 +27,7 @@ from scipy.sparse import csr_array
 from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.cache import FileForm, cached
-from neupath.errors import QueryError
+from neupath.engine.hits import check_whole
 from neupath.graph.hin import HIN, Csr, Edges, freeze
 from neupath.graph.metapath import Relation
 
@@ -122,17 +121,6 @@ class _Chain:
             if mixing.is_mixed or rounds >= _MOST_ROUNDS:
                 return mixing
             rounds, shared = 2 * rounds, mixing.shared_after_twice
-
-
-def check_whole(parameter: str, value: int, least: int) -> int:
-    """Return the value of a parameter as an int; raise if it is not a whole number of at least `least`."""
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if isinstance(value, bool) or number < least:
-        raise QueryError(f"‹{parameter}› is {value!r}; give a whole number of at least {least}", parameter=parameter)
-    return number
 
 
 # ---- Permuted edges ------------------------------------------------------------------------------

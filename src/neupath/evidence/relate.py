@@ -5,7 +5,6 @@ meta-path. Its rank needs the scores of all targets: one more vector, and the no
 once per graph and half-path.
 """
 
-import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +14,9 @@ from scipy.sparse import csr_array, diags_array
 
 from neupath._runtime.progress import check_cancelled
 from neupath.engine.cache import cached
-from neupath.engine.formula import Normalisation, normalised
+from neupath.engine.formula import Normalisation, normalised, rank_of
+from neupath.engine.hits import check_whole
 from neupath.engine.products import LARGEST, column_norms, multiplications, row_norms
-from neupath.engine.rank import rank_of
 from neupath.engine.walk import walk_rows
 from neupath.errors import GraphError, QueryError, listed
 from neupath.evidence.groups import PathGroup, PathNode, counted, joined, middle_of, node_at, shortened
@@ -25,8 +24,6 @@ from neupath.graph.hin import HIN, Csr, Floats, check_graph, html_table
 from neupath.graph.metapath import Link, MetaPath, Step, count_ends
 from neupath.graph.nodes import NodeRef, Rows, id_of, in_lines, one_line
 from neupath.measures import (
-    GRAPH_MEASURES,
-    MEASURES,
     HeteSim,
     PathMeasure,
     PathSim,
@@ -207,17 +204,8 @@ def relate(
     >>> relate(load("toy"), "Mike", "SIGMOD", max_steps=2).summary
     'SIGMOD is the best of 2 targets of Mike along author-paper-venue.'
     """
-    max_steps = _whole("max_steps", max_steps)
-    if max_steps < 1:
-        raise QueryError(f"‹max_steps› is {max_steps}; allow at least 1 step", parameter="max_steps")
-    if max_steps > MOST_STEPS:
-        raise QueryError(f"‹max_steps› is {max_steps}; allow at most {MOST_STEPS} steps", parameter="max_steps")
-    limit = _whole("limit", limit)
-    if limit < 0:
-        raise QueryError(f"‹limit› is {limit}; list 0 or more meta-paths", parameter="limit")
-    budget = None if budget is None else _whole("budget", budget)
-    if budget is not None and budget < 1:
-        raise QueryError(f"‹budget› is {budget}; allow at least 1 multiplication", parameter="budget")
+    max_steps, limit = check_whole("max_steps", max_steps, 1, MOST_STEPS), check_whole("limit", limit, 0)
+    budget = None if budget is None else check_whole("budget", budget, 1)
     _check_measure(measure)
     check_graph(hin)
     source_type = _type_of(hin, query, query_type, "query_type")
@@ -235,21 +223,16 @@ def relate(
     )  # fmt: skip
 
 
-def _whole(parameter: str, number: int) -> int:
-    try:
-        return operator.index(number)
-    except TypeError as error:
-        raise QueryError(f"‹{parameter}› is {number!r}; give a whole number", parameter=parameter) from error
-
-
 def _check_measure(measure: str | PathMeasure | None) -> None:
-    name = "" if measure is None else read_measure(measure)[0] if isinstance(measure, str) else measure.name
-    if name in GRAPH_MEASURES:
+    if measure is None:
+        return
+    kind = read_measure(measure)[0] if isinstance(measure, str) else type(measure)
+    if not issubclass(kind, PathMeasure):
         raise QueryError(
-            f"{name} looks at the whole graph, not along meta-paths; relate takes one of {listed(walk_measures())}",
+            f"{kind.name} looks at the whole graph, not along meta-paths; relate takes one of "
+            f"{listed(walk_measures())}",
             parameter="measure",
         )
-    kind = type(measure) if isinstance(measure, PathMeasure) else MEASURES.get(name, PathMeasure)
     if not kind.counts_walks:
         raise QueryError(
             f"{kind.name} would list the paths along every meta-path, which takes too long for relate; use dwpc",

@@ -19,10 +19,10 @@ from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.files import write_whole
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.cache import cached, graph_cache
-from neupath.engine.hits import Hits
+from neupath.engine.hits import Hits, check_whole
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
-from neupath.evidence.permutation import Mixing, Permutations, check_whole
+from neupath.evidence.permutation import Mixing, Permutations
 from neupath.graph.edges import end_weights, mix64
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath, Relation
@@ -166,18 +166,14 @@ def add_p_values(
     ['p_value', 'q_value']
     """
     import pyarrow as pa
-    import pyarrow.compute as pc
     import pyarrow.csv
     import pyarrow.parquet as pq
 
     check_single_file(joined.path)
     model, table = null_model(scorer, permutations, seed), joined.to_table()
-    ends = [
-        pc.index_in(table[column], value_set=scorer.hin_.nodes[node_type].ids).to_numpy().astype(np.int64)
-        for column, node_type in (("query", scorer.source_type), ("target", scorer.target_type))
-    ]
-    p_values = model.p_values(ends[0], ends[1], table["score"].to_numpy(), progress)
-    starts = np.flatnonzero(np.diff(ends[0], prepend=-1))  # the pairs of a query stand together
+    queries, targets = joined.rows_of(table)
+    p_values = model.p_values(queries, targets, table["score"].to_numpy(), progress)
+    starts = np.flatnonzero(np.diff(queries, prepend=-1))  # the pairs of a query stand together
     q_values = np.concatenate([np.zeros(0), *(adjusted(p) for p in np.split(p_values, starts[1:]) if len(p))])
     table = table.append_column("p_value", pa.array(p_values)).append_column("q_value", pa.array(q_values))
     write = pa.csv.write_csv if joined.path.suffix == ".csv" else pq.write_table
@@ -237,10 +233,8 @@ def _paths_of(scorer: Scorer) -> list[MetaPath]:
 
 def relations_of(scorer: Scorer) -> list[Relation]:
     """Return the relations from which a scorer computes its scores."""
-    paths = _paths_of(scorer)
-    if not paths:
-        return list(scorer.hin_.schema.relations)
-    return list(dict.fromkeys(link.relation for path in paths for link in path.links))
+    on_paths = dict.fromkeys(link.relation for path in _paths_of(scorer) for link in path.links)
+    return list(on_paths or scorer.hin_.schema.relations)
 
 
 def degree_classes(

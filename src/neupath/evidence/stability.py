@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
-from neupath.engine.hits import Hits
-from neupath.engine.rank import rank_of
+from neupath.engine.formula import rank_of
+from neupath.engine.hits import Hits, check_whole
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.evidence.counterfactuals import ranks_without_each
-from neupath.evidence.permutation import check_whole
 from neupath.evidence.significance import permutable, relations_of
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath, Relation

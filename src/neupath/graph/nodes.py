@@ -43,6 +43,13 @@ _MANY = 1 << 20  # nodes from which on ascending integer ids are found by bisect
 pc = LazyModule("pyarrow.compute")  # takes longer to import than most look-ups
 
 
+def text_array(values: Sequence[str]) -> pa.Array:
+    """Return texts as `pa.array` does, which imports pandas where it is installed, for longer than a search takes."""
+    encoded = [value.encode() for value in values]
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+
+
 @dataclass(frozen=True)
 class NodeMatch:
     """A node that matches a text, and how: exactly, by its beginning, inside, or by its spelling."""

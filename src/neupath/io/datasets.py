@@ -1,4 +1,4 @@
-"""Graphs with a name: toy, the standard library, and public graphs to download."""
+"""Graphs with a name: the standard library of the running Python, and public graphs to download."""
 
 import ast
 import builtins
@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -24,49 +23,9 @@ from neupath._runtime.progress import Progress, no_progress, track
 from neupath.errors import SourceError, WriteError, did_you_mean, listed
 from neupath.graph.hin import HIN, Edges
 from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes, Rows
+from neupath.graph.nodes import Nodes, Rows, text_array
 
 pc = LazyModule("pyarrow.compute")
-
-# ---- The worked example of the PathSim paper -----------------------------------------------------
-VENUES = ("SIGMOD", "VLDB", "ICDE", "KDD")
-PAPERS_AT = {
-    "Mike": (2, 1, 0, 0),
-    "Jim": (50, 20, 0, 0),
-    "Mary": (2, 0, 1, 0),
-    "Bob": (2, 1, 0, 0),
-    "Ann": (0, 0, 1, 1),
-}
-"""The number of papers of each author at each venue; every paper has one author."""
-
-
-def toy() -> HIN:
-    """Return five authors, their papers and four venues (Sun et al., VLDB 2011).
-
-    >>> toy().num_nodes("paper")
-    81
-    """
-    authors = np.array([a for a, row in enumerate(PAPERS_AT.values()) for papers in row for _ in range(papers)])
-    venues = np.array([v for row in PAPERS_AT.values() for v, papers in enumerate(row) for _ in range(papers)])
-    papers = np.arange(len(authors))
-    people = list(PAPERS_AT)
-    numbers = {author: count(1) for author in people}
-    paper_ids = [f"{people[a]}-{VENUES[v]}-{next(numbers[people[a]])}" for a, v in zip(authors, venues, strict=True)]
-    return HIN.build(
-        [Nodes("author", _texts(people)), Nodes("paper", _texts(paper_ids)), Nodes("venue", _texts(VENUES))],
-        [
-            Edges(Relation("author", "writes", "paper"), authors, papers),
-            Edges(Relation("paper", "appears_at", "venue"), papers, venues),
-        ],
-    )
-
-
-def _texts(values: Sequence[str]) -> pa.Array:
-    """Return texts as `pa.array` does, which imports pandas where it is installed, for longer than a search takes."""
-    encoded = [value.encode() for value in values]
-    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
-
 
 # ---- The standard library of the running Python --------------------------------------------------
 _NOT_LIBRARY = {
@@ -207,7 +166,7 @@ def build_stdlib(links: Links) -> HIN:
     for node_type, row_of in rows.items():
         # ArgumentParser finds argparse.ArgumentParser
         names = [name.rsplit(".", 1)[-1] for name in row_of] if node_type in ("class", "base") else None
-        nodes.append(Nodes(node_type, _texts(list(row_of)), None if names is None else _texts(names)))
+        nodes.append(Nodes(node_type, text_array(list(row_of)), None if names is None else text_array(names)))
     return HIN.build(nodes, edges)
 
 

@@ -1,17 +1,60 @@
-"""Load a graph from whatever holds it: a name, a file, a folder, a store, or an object of another library."""
+"""Load a graph from whatever holds it: a name, such as toy, a file, a folder, a store, or an object of a library."""
 
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.errors import SourceWarning, hide_password
 from neupath.graph.edges import check_duplicates
-from neupath.graph.hin import HIN, Duplicates
-from neupath.io.datasets import stdlib, toy
+from neupath.graph.hin import HIN, Duplicates, Edges
+from neupath.graph.metapath import Relation
+from neupath.graph.nodes import Nodes, text_array
+from neupath.io.datasets import stdlib
 
+# ---- The worked example of the PathSim paper -----------------------------------------------------
+VENUES = ("SIGMOD", "VLDB", "ICDE", "KDD")
+PAPERS_AT = {
+    "Mike": (2, 1, 0, 0),
+    "Jim": (50, 20, 0, 0),
+    "Mary": (2, 0, 1, 0),
+    "Bob": (2, 1, 0, 0),
+    "Ann": (0, 0, 1, 1),
+}
+"""The number of papers of each author at each venue; every paper has one author."""
+
+
+def toy() -> HIN:
+    """Return five authors, their papers and four venues (Sun et al., VLDB 2011).
+
+    >>> toy().num_nodes("paper")
+    81
+    """
+    authors = np.array([a for a, row in enumerate(PAPERS_AT.values()) for papers in row for _ in range(papers)])
+    venues = np.array([v for row in PAPERS_AT.values() for v, papers in enumerate(row) for _ in range(papers)])
+    papers = np.arange(len(authors))
+    people = list(PAPERS_AT)
+    numbers = {author: count(1) for author in people}
+    paper_ids = [f"{people[a]}-{VENUES[v]}-{next(numbers[people[a]])}" for a, v in zip(authors, venues, strict=True)]
+    return HIN.build(
+        [
+            Nodes("author", text_array(people)),
+            Nodes("paper", text_array(paper_ids)),
+            Nodes("venue", text_array(VENUES)),
+        ],
+        [
+            Edges(Relation("author", "writes", "paper"), authors, papers),
+            Edges(Relation("paper", "appears_at", "venue"), papers, venues),
+        ],
+    )
+
+
+# ---- Loading -------------------------------------------------------------------------------------
 BUILT_IN: dict[str, tuple[str, Callable[[Progress], HIN]]] = {
     "toy": ("the worked example of the PathSim paper: authors, papers, venues", lambda _: toy()),
     "stdlib": ("Python's own standard library: modules, classes, methods, bases, imports", stdlib),

@@ -26,7 +26,9 @@ from neupath.measures import (
     PathMeasure,
     RelSim,
     equal_parts,
+    find_measure,
     graph_measure_named,
+    is_graph_measure,
     measure_named,
 )
 
@@ -166,7 +168,7 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     if name == "pathranker":  # before 0.1.0: a combination, and how it was learned
         name, params = Combination.name, {"parts": params["parts"]}
     combined = {kind.name: kind for kind in (Combination, RelSim, AvgSim)}
-    measure: Any = combined.get(name) or MEASURES.get(name) or GRAPH_MEASURES.get(name)
+    measure: Any = combined.get(name) or find_measure(name)
     if measure is None:
         known = [*MEASURES, *GRAPH_MEASURES, *combined, *ARCHITECTURES]
         raise SourceError(
@@ -320,11 +322,6 @@ def _on_cpu_alone(name: str) -> QueryError:
 def find_node_type(hin: HIN, queries: Sequence[Id]) -> str:
     """Return the one node type that has all queries."""
     return hin.find_type(queries, "the query" if len(queries) == 1 else "the queries")
-
-
-def is_graph_measure(measure: str | None) -> bool:
-    """Whether a measure looks at the whole graph, and takes a node type instead of a meta-path."""
-    return measure is not None and measure.partition(":")[0].strip().lower() in GRAPH_MEASURES
 
 
 def suggested_type(hin: HIN, queries: Sequence[Id]) -> str | None:

@@ -65,28 +65,43 @@ def walk_measures() -> tuple[str, ...]:
     return tuple(name for name, measure in MEASURES.items() if measure.counts_walks)
 
 
-def read_measure(text: str) -> tuple[str, dict[str, float | bool]]:
-    """Read the name of a measure, in any case, and the settings after it.
+def find_measure(name: str) -> type[PathMeasure] | type[GraphMeasure] | None:
+    """Return the measure of a name in any case, built in or of a plug-in; None where there is none.
+
+    >>> find_measure("Cosine").__name__
+    'JoinSim'
+    """
+    known = ALIASES.get(name.strip().lower(), name.strip().lower())
+    return MEASURES.built_in.get(known) or GRAPH_MEASURES.built_in.get(known) or PLUGINS.find(known)
+
+
+def is_graph_measure(measure: str | None) -> bool:
+    """Whether a measure looks at the whole graph, and takes a node type instead of a meta-path."""
+    kind = None if measure is None else find_measure(measure.partition(":")[0])
+    return kind is not None and issubclass(kind, GraphMeasure)
+
+
+def read_measure(text: str) -> tuple[type[PathMeasure] | type[GraphMeasure], dict[str, float | bool]]:
+    """Read a measure by its name, in any case, and the settings after it.
 
     >>> read_measure("Tversky:alpha=0.9,beta=0.1")
-    ('tversky', {'alpha': 0.9, 'beta': 0.1})
-    >>> read_measure("cosine")
-    ('joinsim', {})
+    (<class 'neupath.measures.tversky.Tversky'>, {'alpha': 0.9, 'beta': 0.1})
     """
     name, colon, rest = text.partition(":")
-    name = ALIASES.get(name.strip().lower(), name.strip().lower())
-    known: type[PathMeasure | GraphMeasure] | None = MEASURES.get(name) or GRAPH_MEASURES.get(name)
-    if known is None:
-        raise _unknown(name)
+    kind = find_measure(name)
+    if kind is None:
+        raise _unknown(name.strip().lower())
     settings: dict[str, float | bool] = {}
     for part in rest.split(",") if colon else ():
         setting, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or setting not in known.settings or setting in settings:
-            example = f"{name}:{known.settings[0]}=0.5" if known.settings else name
-            has = f"its settings are {listed(known.settings)}" if known.settings else "it has no settings"
-            raise QueryError(f"{part.strip()!r} is no setting of {name}; {has}, as in {example}", parameter="measure")
-        settings[setting] = _value(name, setting, value)
-    return name, settings
+        if not equals or setting not in kind.settings or setting in settings:
+            example = f"{kind.name}:{kind.settings[0]}=0.5" if kind.settings else kind.name
+            has = f"its settings are {listed(kind.settings)}" if kind.settings else "it has no settings"
+            raise QueryError(
+                f"{part.strip()!r} is no setting of {kind.name}; {has}, as in {example}", parameter="measure"
+            )
+        settings[setting] = _value(kind.name, setting, value)
+    return kind, settings
 
 
 def _value(name: str, setting: str, text: str) -> float | bool:
@@ -106,12 +121,13 @@ def measure_named(name: str, metapath: str | MetaPath, *, device: str = "cpu") -
     >>> type(measure_named("PathSim", "APA")).__name__
     'PathSim'
     """
-    known, settings = read_measure(name)
-    if known in GRAPH_MEASURES:
+    kind, settings = read_measure(name)
+    if not issubclass(kind, PathMeasure):
         raise QueryError(
-            f"{known} looks at the whole graph and takes no meta-path; leave it out, or use one of {listed(MEASURES)}"
+            f"{kind.name} looks at the whole graph and takes no meta-path; leave it out, or use one of "
+            f"{listed(MEASURES)}"
         )
-    return MEASURES[known](metapath, **settings, device=device)
+    return kind(metapath, **settings, device=device)
 
 
 def graph_measure_named(name: str, node_type: str) -> GraphMeasure:
@@ -120,12 +136,12 @@ def graph_measure_named(name: str, node_type: str) -> GraphMeasure:
     >>> type(graph_measure_named("SimRank", "author")).__name__
     'SimRank'
     """
-    known, settings = read_measure(name)
-    if known in MEASURES:
+    kind, settings = read_measure(name)
+    if not issubclass(kind, GraphMeasure):
         raise QueryError(
-            f"{known} needs a meta-path; give one, or use a measure of the whole graph: {listed(GRAPH_MEASURES)}"
+            f"{kind.name} needs a meta-path; give one, or use a measure of the whole graph: {listed(GRAPH_MEASURES)}"
         )
-    return GRAPH_MEASURES[known](node_type, **settings)
+    return kind(node_type, **settings)
 
 
 def _unknown(name: str) -> QueryError:

@@ -23,7 +23,7 @@ from starlette.responses import (
 
 from neupath import __version__
 from neupath.errors import NeuPathError, WriteError
-from neupath.learn.registry import is_graph_measure
+from neupath.measures import is_graph_measure
 from neupath.measures.completion import describe_measures
 from neupath.service import handlers, schemas
 from neupath.service.graph_registry import GraphHandle, GraphRegistry, StoreHandle

@@ -26,9 +26,9 @@ from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.candidates import BUDGET
 from neupath.learn.labels import Pairs, join_types, read_pairs
-from neupath.learn.registry import check_model_alone, find_node_type, is_graph_measure, required_metapath
+from neupath.learn.registry import check_model_alone, find_node_type, required_metapath
 from neupath.live import LiveScorer
-from neupath.measures import MEASURES, Combination, GraphMeasure, PathMeasure
+from neupath.measures import MEASURES, Combination, GraphMeasure, PathMeasure, is_graph_measure
 from neupath.measures.completion import read_prefix, suggest_metapaths
 from neupath.service import schemas
 from neupath.service.graph_registry import FittedScorer, GraphHandle, GraphRegistry

@@ -28,11 +28,10 @@ from neupath.learn.registry import (
     ARCHITECTURES,
     check_architecture,
     check_model_alone,
-    is_graph_measure,
     learning_from,
     required_metapath,
 )
-from neupath.measures import MEASURES, measure_named
+from neupath.measures import MEASURES, is_graph_measure, measure_named
 from neupath.service.child_process import memory_for_child, start_child
 from neupath.service.graph_registry import GraphHandle, GraphRegistry
 from neupath.service.handlers import read_labels

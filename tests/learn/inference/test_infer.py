@@ -264,7 +264,7 @@ def test_found_is_saved_as_readable_json(hin: HIN, tmp_path) -> None:
             {},
             r"pair 1 \('u0', 'u1'\) has the score 1, and pair 3 \('u0', 'u1'\) has 0; keep one of the two",
         ),
-        ([("u0", "u1", 1.0)], {"max_length": 1}, "max_length is 1; a symmetric meta-path has 2 to 20 steps"),
+        ([("u0", "u1", 1.0)], {"max_length": 1}, "max_length is 1; give a whole number from 2 to 20"),
         ([("u0", "u1", -1.0)], {}, "no label is above 0; paths add to a score"),
         ([("u0", "u1", 1e300)], {}, "a label is 1e[+]300; scale labels down"),
         ([("u0", "u1", 1.0)], {"measures": []}, "give a list of some of pathsim"),

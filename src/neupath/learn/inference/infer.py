@@ -12,7 +12,7 @@ import numpy as np
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath._runtime.resources import one_blas_thread
-from neupath.engine.hits import Hits
+from neupath.engine.hits import Hits, check_whole
 from neupath.engine.scorer import SearchOptions
 from neupath.errors import QueryError, listed
 from neupath.evidence.model_explanation import CombinedExplanation, explain_combination
@@ -379,10 +379,7 @@ def _prepare(
 ) -> "_Fit":
     """Search candidates on a sample of the labels, and compute the best of them for all."""
     pairs = _pairs_to_explain(hin, labels, seed)
-    if not isinstance(max_length, int) or not 2 <= max_length <= _LONGEST:
-        raise QueryError(f"‹max_length› is {max_length}; a symmetric meta-path has 2 to {_LONGEST} steps")
-    if budget < 1:
-        raise QueryError(f"‹budget› is {budget}; a search takes at least 1 multiplication")
+    max_length, budget = check_whole("max_length", max_length, 2, _LONGEST), check_whole("budget", budget, 1)
     if not hin.schema.links_from(pairs.node_type):
         raise QueryError(f"no relation joins {pairs.node_type} nodes to others, so there is no path to infer")
     sample = sample_pairs(pairs)
@@ -413,8 +410,7 @@ def _prepare(
 
 def _pairs_to_explain(hin: HIN, labels: Pairs, seed: int) -> Pairs:
     """Return the labels in one order, however they were given, with negatives where needed, and not too many."""
-    if not 0 <= seed < 2**63:
-        raise QueryError(f"‹seed› is {seed}; it must lie between 0 and 2^63")
+    check_whole("seed", seed, 0, 2**63 - 1)
     if not labels.scores.max() > 0 and labels.scores.any():
         raise QueryError("no label is above 0; paths add to a score, and cannot explain what is below 0 alone")
     if np.abs(labels.scores).max() > _LARGEST_LABEL:
