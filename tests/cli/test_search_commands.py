@@ -271,8 +271,9 @@ def test_relate(run: Run) -> None:
     result = run("relate", "toy", "Mike", "Nobody")
     assert result.code == 2
     assert "no node type has 'Nobody'" in result.err
-    for steps, message in ((0, "a whole number from 1 to 20"), (40_000, "a whole number from 1 to 20")):
-        assert f"--max-steps is {steps}; {message}" in run("relate", "toy", "Mike", "Jim", "--max-steps", steps).err
+    for steps in (0, 40_000):
+        error = run("relate", "toy", "Mike", "Jim", "--max-steps", steps).err
+        assert f"--max-steps is {steps}; give a whole number from 1 to 20" in error
     error = run("relate", "toy", "Mike", "Jim", "-m", "simrank").err
     assert "simrank looks at the whole graph, not along meta-paths; relate takes one of" in " ".join(error.split())
 

@@ -313,7 +313,7 @@ def test_parts_of_a_matrix_give_the_same_norms_and_counts(size: int, monkeypatch
 def test_indices_of_64_bits_give_the_same_hits(monkeypatch: pytest.MonkeyPatch) -> None:
     matrix = csr_array(random_array((300, 60), density=0.2, rng=np.random.default_rng(3), format="csr"))
     narrow, rows = products.symmetric_factors(freeze(csr_array(matrix))), np.arange(300)
-    monkeypatch.setattr("neupath.graph.hin.index_type", lambda *_: np.dtype(np.int64))
+    monkeypatch.setattr("neupath.graph.edges.index_type", lambda *_: np.dtype(np.int64))
     monkeypatch.setattr(products, "index_type", lambda *_: np.dtype(np.int64))
     monkeypatch.setattr(products, "_LARGE", 0)  # transposed on threads
     wide_indices = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
