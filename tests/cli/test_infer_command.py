@@ -158,7 +158,7 @@ def test_bad_options(run: Run, pairs: Path) -> None:
     assert "--save-pairs keeps the answers of --ask" in run("infer", "stdlib", pairs, "--save-pairs", "x.csv").err
     assert "--seed is -1" in run("infer", "stdlib", pairs, "--seed", -1).err
     assert (
-        "--max-length is 100000; a symmetric meta-path has 2 to 20"
+        "--max-length is 100000; give a whole number from 2 to 20"
         in run("infer", "stdlib", pairs, "--max-length", 100000).err
     )
     assert "suggest is -1" in run("infer", "stdlib", pairs, "--suggest", -1).err
