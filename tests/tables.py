@@ -12,7 +12,7 @@ import pytest
 from neupath import HIN, NeuPathError, load
 
 Files = Mapping[str, str | bytes | Mapping[str, Any]]
-"""Contents by name, `movie_actor__tsv__gz` for movie_actor.tsv.gz; columns are written as Parquet."""
+"""Contents by name, `movie_actor__tsv__gz` for movie_actor.tsv.gz; columns are written as Parquet, of any name."""
 Case = tuple[Files, dict[str, int] | str] | tuple[Files, dict[str, int] | str, Mapping[str, Any]]
 """Files, and the graph that is expected of them: what `check_read` takes."""
 
@@ -23,6 +23,7 @@ def write(folder: Path, **files: str | bytes | Mapping[str, Any]) -> Path:
         path = folder / name.replace("__", ".")
         path.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(content, Mapping):
+            path = path if path.suffix else path.with_suffix(".parquet")
             # two rows in a group; a column without values has integers
             arrays = {column: pa.array(values, None if values else pa.int64()) for column, values in content.items()}
             pq.write_table(pa.table(arrays), path, row_group_size=2)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import neupath as npth
 from neupath import HIN
-from neupath.cli import main
-from neupath.errors import NeuPathError, SourceError
+from neupath.errors import NeuPathError
 from neupath.graph.hin import digest
 from neupath.io import import_store
 from neupath.io.draft import check_draft, draft_of
@@ -34,9 +33,10 @@ from neupath.io.graph_toml import (
 from neupath.io.registry import find_tables
 from neupath.io.table_files import stem
 from tests.attacks.layouts import change_tables
+from tests.command_line import Run
 from tests.io.corpus import SOURCES, TEXTS
 from tests.io.corpus.frame import Sample, mismatches, write_tables
-from tests.tables import shape, write
+from tests.tables import Case, check_read, shape, write
 
 QUICK = ["primekg", "movielens", "hetionet", "kgx", "papers_with_venue_key", "wide_table"]
 """Sources of six layouts: typed triples, relations with list cells, a pair, categories, foreign keys, a wide table."""
@@ -44,28 +44,12 @@ LEFT_TO_RULES = ["neo4j_admin_files", "neo4j_apoc_bulk"]
 """Sources of which graph.toml says nothing: it has no keys for several tables of nodes that edges of one table join."""
 
 
-def write_files(folder: Path, files: Mapping[str, str]) -> Path:
-    folder.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return folder
-
-
-def run(*arguments: object) -> int:
-    """Return the exit code of a command."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(map(str, arguments)))
-    return int(str(ended.value.code or 0))
-
-
 def written(source: Path, folder: Path) -> Path:
     """Write the graph.toml of all first choices."""
     draft = draft_of(str(source))
     for question in draft.questions():
         draft = question.apply(draft, 0)
-    config = folder / "written.toml"
-    config.write_text(draft.to_toml(), encoding="utf-8")
-    return config
+    return write(folder, **{"written.toml": draft.to_toml()}) / "written.toml"
 
 
 @pytest.mark.filterwarnings("ignore:No key type for id")
@@ -257,7 +241,7 @@ def load_as_proposed(source: Path, config: Path) -> HIN:
 @pytest.mark.parametrize("name", UNREAD)
 @pytest.mark.parametrize("alone", [False, True])
 def test_what_a_refusal_proposes_reads(tmp_path: Path, name: str, alone: bool) -> None:
-    folder = write_files(tmp_path / "g", UNREAD[name])
+    folder = write(tmp_path / "g", **UNREAD[name])
     source = folder / next(iter(UNREAD[name])) if alone and len(UNREAD[name]) == 1 else folder
     hin = load_as_proposed(source, tmp_path / "pasted.toml")
     assert sum(shape(hin).values()) >= 2
@@ -266,7 +250,7 @@ def test_what_a_refusal_proposes_reads(tmp_path: Path, name: str, alone: bool) -
 @pytest.mark.parametrize("name", PROPOSED)
 def test_what_a_refusal_proposes_reads_what_is_meant(tmp_path: Path, name: str) -> None:
     message, nodes, edges = PROPOSED[name]
-    folder = write_files(tmp_path / "g", UNREAD[name])
+    folder = write(tmp_path / "g", **UNREAD[name])
     assert re.search(message, refusal(folder))
     hin = load_as_proposed(folder, tmp_path / "pasted.toml")
     assert {each: hin.num_nodes(each) for each in hin.schema.node_types} == nodes
@@ -291,7 +275,7 @@ def test_a_repeated_id_below_the_first_rows_has_a_remedy(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_large_sources_are_tried_too(tmp_path: Path) -> None:
-    write_files(tmp_path, UNREAD["lines of orders with keys"])
+    write(tmp_path, **UNREAD["lines of orders with keys"])
     with (tmp_path / "orders.csv").open("a") as stream:
         stream.writelines(
             f"{row // 2},{row % 3 + 1},{row % 3 + 7},{'0' * 300}{row}\n" for row in range(10**6, 1_120_000)
@@ -303,10 +287,10 @@ def test_large_sources_are_tried_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_init_writes_what_info_reads_or_nothing(tmp_path: Path, name: str) -> None:
-    write_files(tmp_path, UNREAD[name])
-    assert run("init", tmp_path, "--yes") == 0
-    assert run("info", tmp_path) == 0
+def test_init_writes_what_info_reads_or_nothing(tmp_path: Path, name: str, run: Run) -> None:
+    write(tmp_path, **UNREAD[name])
+    assert run("init", tmp_path, "--yes").code == 0
+    assert run("info", tmp_path).code == 0
 
 
 @pytest.mark.parametrize(
@@ -317,13 +301,12 @@ def test_init_writes_what_info_reads_or_nothing(tmp_path: Path, name: str) -> No
         {"movie_actor.csv": "movie_id,actor_id\n1,7\n,8\n"},
     ],
 )
-def test_init_writes_nothing_that_info_does_not_read(
-    tmp_path: Path, files: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_files(tmp_path, files)
-    assert run("init", tmp_path, "--yes") == 2
+def test_init_writes_nothing_that_info_does_not_read(tmp_path: Path, files: dict[str, str], run: Run) -> None:
+    write(tmp_path, **files)
+    refused = run("init", tmp_path, "--yes")
+    assert refused.code == 2
     assert not (tmp_path / "graph.toml").exists()
-    assert re.search(r"\.csv, line \d+: ", capsys.readouterr().err)
+    assert re.search(r"\.csv, line \d+: ", refused.err)
 
 
 LINES = "order_id,customer_id,product_id,qty\n1,ann,tea,2\n1,ann,cup,1\n2,bob,tea,1\n"
@@ -346,18 +329,18 @@ LINES = "order_id,customer_id,product_id,qty\n1,ann,tea,2\n1,ann,cup,1\n2,bob,te
     ],
 )  # fmt: skip
 def test_the_table_that_joins_others_is_proposed_with_all_its_keys(
-    tmp_path: Path, files: dict[str, str], relations: set[tuple[str, str]]
+    tmp_path: Path, run: Run, files: dict[str, str], relations: set[tuple[str, str]]
 ) -> None:
-    write_files(tmp_path, files)
+    write(tmp_path, **files)
     with pytest.raises(NeuPathError, match="such as:\n"):
         npth.load(tmp_path)
-    assert run("init", tmp_path, "--yes") == 0
+    assert run("init", tmp_path, "--yes").code == 0
     read = {(each.source, each.target) for each in npth.load(tmp_path).schema.relations}
     assert relations <= read
 
 
 def test_a_key_of_no_table_beside_two_ends_is_noted(tmp_path: Path) -> None:
-    write_files(tmp_path, {"order_lines.csv": LINES})
+    write(tmp_path, **{"order_lines.csv": LINES})
     (note,) = [note for note in npth.load(tmp_path).notes if "product_id was read as an attribute" in note]
     assert "another [[edges]] in graph.toml" in note
 
@@ -392,12 +375,12 @@ OWN_SETTINGS = {
 
 
 @pytest.mark.parametrize("name", OWN_SETTINGS)
-def test_init_keeps_what_graph_toml_says(tmp_path: Path, name: str) -> None:
+def test_init_keeps_what_graph_toml_says(tmp_path: Path, name: str, run: Run) -> None:
     files, toml = OWN_SETTINGS[name]
-    write_files(tmp_path, files)
+    write(tmp_path, **files)
     (tmp_path / "graph.toml").write_text(toml)
     before = npth.load(tmp_path)
-    assert run("init", tmp_path, "--yes", "--out", tmp_path / "all.toml") == 0
+    assert run("init", tmp_path, "--yes", "--out", tmp_path / "all.toml").code == 0
     (tmp_path / "graph.toml").unlink()
     again = npth.load(tmp_path, config=tmp_path / "all.toml")
     assert (digest(again), again.schema.abbreviations) == (digest(before), before.schema.abbreviations)
@@ -426,33 +409,31 @@ def test_what_is_written_reads_back(config: Config) -> None:
     assert parse_config("\n".join(toml_sections(config))) == config
 
 
-def test_a_section_with_missing_keys_names_init(tmp_path: Path) -> None:
-    write_files(tmp_path, {"user_item.csv": "user_id,item_id,day\nann,tea,1.1.2020\n"})
-    (tmp_path / "graph.toml").write_text('[[edges]]\nattribute_types = {day = "%d.%m.%Y"}\n')
-    with pytest.raises(
-        NeuPathError, match="has no name, file, source, target; add what is missing, or, .* `neupath init`"
-    ):
-        npth.load(tmp_path)
-    (tmp_path / "graph.toml").write_text('[nodes.item]\nattribute_types = {price = "decimal comma"}\n')
-    with pytest.raises(NeuPathError, match=r"\[nodes.item\] has no file; add"):
-        npth.load(tmp_path)
+TYPED = 'attribute_types = {day = "%d.%m.%Y"}\n'
+REFUSED: dict[str, Case] = {
+    "edges without keys": (
+        {"user_item.csv": "user_id,item_id,day\nann,tea,1.1.2020\n", "graph.toml": f"[[edges]]\n{TYPED}"},
+        "has no name, file, source, target; add what is missing, or, .* `neupath init`",
+    ),
+    "nodes without a file": (
+        {"user_item.csv": "user_id,item_id\nann,tea\n", "graph.toml": f"[nodes.item]\n{TYPED}"},
+        r"\[nodes.item\] has no file; add",
+    ),
+    "years above numbers": (
+        {"sales.csv": "product,2019,2020,2021\ntea,1,2,3\ncup,4,5,6\n"}, "looks like a matrix"
+    ),
+    "a title above the header": (
+        {"user_item.csv": "Sales report 2020,,\n,,\nuser_id,item_id,qty\na,x,1\nb,x,2\n"},
+        "'Sales report 2020', as a title has; remove the rows above the header",
+    ),
+    **{f"{end}_{what} alone": (
+        {"kg.tsv": "head\trelation\ttail\tword\na\tr\tb\tA\nb\tr\ta\tB\n",
+         "graph.toml": f'[triples]\ncolumns = ["head", "relation", "tail"]\n{end}_{what} = "word"\n'},
+        f"names the {what}s of one end only; name both head_{what} and",
+    ) for end in ("head", "tail") for what in ("type", "name")},
+}  # fmt: skip
 
 
-def test_years_above_numbers_are_a_matrix(tmp_path: Path) -> None:
-    write_files(tmp_path, {"sales.csv": "product,2019,2020,2021\ntea,1,2,3\ncup,4,5,6\n"})
-    with pytest.raises(NeuPathError, match="looks like a matrix"):
-        npth.load(tmp_path)
-
-
-def test_a_title_above_the_header_is_named(tmp_path: Path) -> None:
-    write_files(tmp_path, {"user_item.csv": "Sales report 2020,,\n,,\nuser_id,item_id,qty\na,x,1\nb,x,2\n"})
-    with pytest.raises(NeuPathError, match="'Sales report 2020', as a title has; remove the rows above the header"):
-        npth.load(tmp_path)
-
-
-@pytest.mark.parametrize("key", ["head_type", "tail_type", "head_name", "tail_name"])
-def test_types_and_names_of_triples_are_named_for_both_ends(tmp_path: Path, key: str) -> None:
-    (tmp_path / "kg.tsv").write_text("head\trelation\ttail\tword\na\tr\tb\tA\nb\tr\ta\tB\n")
-    (tmp_path / "graph.toml").write_text(f'[triples]\ncolumns = ["head", "relation", "tail"]\n{key} = "word"\n')
-    with pytest.raises(SourceError, match=f"names the {key[5:]}s of one end only; name both head_{key[5:]} and"):
-        npth.load(tmp_path)
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_in_a_sentence(tmp_path: Path, case: str) -> None:
+    check_read(tmp_path, *REFUSED[case])

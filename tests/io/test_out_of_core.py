@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,18 +72,6 @@ def matrices(hin: HIN) -> dict[str, list[list[float]]]:
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-def write_tables(folder: Path, files: Mapping[str, Any]) -> Path:
-    """Write texts, and columns as Parquet with two rows in a group; a column without values has integers."""
-    folder.mkdir()
-    for name, content in files.items():
-        if isinstance(content, str | bytes):
-            write(folder, **{name: content})
-        else:
-            arrays = {column: pa.array(values, None if values else pa.int64()) for column, values in content.items()}
-            pq.write_table(pa.table(arrays), folder / f"{name}.parquet", row_group_size=2)
-    return folder
 
 
 TYPES = (
@@ -169,7 +156,7 @@ FILES: dict[str, Mapping[str, Any]] = {
 @pytest.mark.parametrize("case", list(FILES))
 @pytest.mark.slow
 def test_tables(tmp_path: Path, case: str) -> None:
-    assert_same(write_tables(tmp_path / "g", FILES[case]), tmp_path)
+    assert_same(write(tmp_path / "g", **FILES[case]), tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +164,7 @@ def test_tables(tmp_path: Path, case: str) -> None:
 )
 @pytest.mark.slow
 def test_parallel_edges_are_dropped(tmp_path: Path, case: str) -> None:
-    assert_same(write_tables(tmp_path / "g", FILES[case]), tmp_path, duplicates="drop")
+    assert_same(write(tmp_path / "g", **FILES[case]), tmp_path, duplicates="drop")
 
 
 @pytest.mark.parametrize("name", ["a_b.csv", "kg.tsv"])
@@ -197,21 +184,21 @@ def test_exported_graphs(tmp_path_factory: pytest.TempPathFactory, hin: HIN) -> 
 def test_ids_are_in_order_of_appearance_and_parallel_edges_add_up_in_that_of_the_table(tmp_path: Path) -> None:
     columns = {"author_id": ["a", "b", "a", "c", "a", "b", "a"], "paper_id": [2, 1, 2, 1, 3, 1, 2]}
     weights = [0.1, 1.0, 0.7, 0.0, 1e-5, 3.3, 0.2]
-    hin = assert_same(write_tables(tmp_path / "g", {"author_paper": {**columns, "weight": weights}}), tmp_path)
+    hin = assert_same(write(tmp_path / "g", **{"author_paper": {**columns, "weight": weights}}), tmp_path)
     assert [nodes.ids.to_pylist() for nodes in hin.nodes.values()] == [["a", "b", "c"], [2, 1, 3]]
     expected = [[0, 2, 3, 3], [0, 2, 1], [0.1 + 0.7 + 0.2, 1e-5, 1.0 + 3.3]]
     assert matrices(hin) == {"author -author_paper-> paper": expected}
 
 
 def test_the_targets_of_a_type_to_itself_come_after_all_of_its_sources(tmp_path: Path) -> None:
-    hin = assert_same(write_tables(tmp_path / "g", FILES["a type to itself"]), tmp_path)
+    hin = assert_same(write(tmp_path / "g", **FILES["a type to itself"]), tmp_path)
     assert hin.nodes["paper"].ids.to_pylist() == [1, 2, 3, 9, 7, 8]
 
 
 def test_a_dictionary_column_is_read(tmp_path: Path) -> None:
     kinds = pa.array(["x", "y", "x"]).dictionary_encode()
     tables = {"movies": {"movie_id": [1, 2, 3], "kind": kinds}, "movie_actor": {"movie_id": [1, 3], "actor_id": [7, 8]}}
-    folder = write_tables(tmp_path / "g", tables)
+    folder = write(tmp_path / "g", **tables)
     with pytest.raises(QueryError, match="is not read in batches, so memory_limit has no effect; leave it out"):
         import_store(folder, tmp_path / "s", memory_limit="1GiB")
     assert digest(npth.load(import_store(folder, tmp_path / "s"))) == digest(npth.load(folder))
@@ -262,7 +249,7 @@ ATTRIBUTES: dict[str, tuple[str, Mapping[str, Any]]] = {
 @pytest.mark.parametrize("case", list(ATTRIBUTES))
 def test_attributes_of_edges(tmp_path: Path, case: str) -> None:
     duplicates, files = ATTRIBUTES[case]
-    hin = assert_same(write_tables(tmp_path / "g", files), tmp_path, duplicates=duplicates)
+    hin = assert_same(write(tmp_path / "g", **files), tmp_path, duplicates=duplicates)
     assert described(hin)
     if case != "all kinds":
         return
@@ -331,7 +318,7 @@ def test_errors_are_the_same(tmp_path: Path, case: str, monkeypatch: pytest.Monk
     files, message = BAD[case]
     if case == "not UTF-8, late":
         monkeypatch.undo()
-    folder = write_tables(tmp_path / "g", files)
+    folder = write(tmp_path / "g", **files)
     duplicates: Any = None if case in BAD_FOLDERS else "error"
     with pytest.raises(NeuPathError, match=message) as whole:
         npth.load(folder, duplicates=duplicates)

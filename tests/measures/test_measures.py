@@ -14,8 +14,8 @@ from neupath.evidence.model_explanation import explain_model
 from neupath.graph.metapath import enumerate_metapaths
 from neupath.io import from_triples, to_pyg
 from neupath.measures import (
-    MEASURES,
     DWPC,
+    MEASURES,
     PCRW,
     AvgSim,
     DWPCNoRepeats,
