@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -21,6 +22,7 @@ from neupath.io.formats import database_drivers
 from tests.command_line import Run
 from tests.patience import wait_until
 from tests.postgres import MISSING, PASSWORD, Server, find_programs, run_postgres
+from tests.tables import edges_toml, observed, write
 
 Make = Callable[[str], str]
 KINDS = ["sqlite", "duckdb", "postgresql"]
@@ -35,13 +37,19 @@ def postgres() -> Iterator[Server]:
         yield server
 
 
-def maker(kind: str, request: pytest.FixtureRequest, folder: Path) -> Make:
-    """Return what makes a database of a kind by a script, and returns what `load` takes."""
-    if kind == "postgresql":
-        return postgres_of(request).create
+def postgres_of(request: pytest.FixtureRequest) -> Server:
+    server: Server = request.getfixturevalue("postgres")
+    return server
 
-    def make(script: str) -> str:
-        path = folder / f"made.{kind}"
+
+@pytest.fixture
+def make_in(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str, str], str]:
+    """What makes a database of a kind by a script, and returns what `load` takes."""
+
+    def make(kind: str, script: str) -> str:
+        if kind == "postgresql":
+            return postgres_of(request).create(script)
+        path = tmp_path / f"made.{kind}"
         connection: Any = sqlite3.connect(path) if kind == "sqlite" else pytest.importorskip("duckdb").connect(path)
         with closing(connection):
             (connection.executescript if kind == "sqlite" else connection.execute)(script)
@@ -50,24 +58,19 @@ def maker(kind: str, request: pytest.FixtureRequest, folder: Path) -> Make:
     return make
 
 
-def postgres_of(request: pytest.FixtureRequest) -> Server:
-    server: Server = request.getfixturevalue("postgres")
-    return server
-
-
 @pytest.fixture(params=KINDS)
-def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    return maker(request.param, request, tmp_path)
+def make(request: pytest.FixtureRequest, make_in: Callable[[str, str], str]) -> Make:
+    return partial(make_in, request.param)
 
 
 @pytest.fixture
-def sqlite(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    return maker("sqlite", request, tmp_path)
+def sqlite(make_in: Callable[[str, str], str]) -> Make:
+    return partial(make_in, "sqlite")
 
 
 @pytest.fixture
-def duckdb(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
-    return maker("duckdb", request, tmp_path)
+def duckdb(make_in: Callable[[str, str], str]) -> Make:
+    return partial(make_in, "duckdb")
 
 
 def edges(hin: HIN) -> dict[str, list[tuple[object, object, float]]]:
@@ -78,6 +81,11 @@ def edges(hin: HIN) -> dict[str, list[tuple[object, object, float]]]:
         rows = zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist(), strict=True)
         lists[str(relation)] = [(ends[0].id(row), ends[1].id(column), weight) for row, column, weight in rows]
     return lists
+
+
+def config_of(folder: Path, text: str) -> Path:
+    """Write a graph.toml."""
+    return write(folder, graph__toml=text) / "graph.toml"
 
 
 def ids(hin: HIN) -> dict[str, list[object]]:
@@ -269,20 +277,16 @@ def test_keys_are_relations(make: Make, script: str) -> None:
 
 
 def test_a_graph_toml_names_tables_weights_and_nodes(make: Make, tmp_path: Path) -> None:
-    config = tmp_path / "graph.toml"
-    config.write_text(
-        '[nodes.vote]\nfile = "votes"\n[[edges]]\nname = "bought"\nfile = "follows"\nsource = "user"\n'
-        'target = "user"\ncolumns = ["followed_id", "follower_id"]\nweight = "follower_id"\n'
-    )
     source = make(FORUM)
-    hin = npth.load(source, config=config, tables=["votes", "users", "posts", "follows"])
+    weight = 'columns = ["followed_id", "follower_id"]\nweight = "follower_id"'
+    named = '[nodes.vote]\nfile = "votes"\n' + edges_toml("bought", "follows", "user", "user", weight)
+    hin = npth.load(source, config=config_of(tmp_path, named), tables=["votes", "users", "posts", "follows"])
     assert edges(hin)["vote -vote_user-> user"] == [(1, 2, 1), (2, 2, 1), (4, 1, 1)]
     assert edges(hin)["user -bought-> user"] == [(1, 2, 2), (2, 1, 1)]
-    config.write_text('[nodes.user]\nfile = "users"\nid = "label"\n')
-    assert edges(npth.load(source, config=config))["post -owner_user-> user"] == [(1, "ann", 1), (2, "bob", 1)]
-    config.write_text('[nodes.vote]\nfile = "voted"\n')
+    by_label = npth.load(source, config=config_of(tmp_path, '[nodes.user]\nfile = "users"\nid = "label"\n'))
+    assert edges(by_label)["post -owner_user-> user"] == [(1, "ann", 1), (2, "bob", 1)]
     with pytest.raises(SourceError, match="has no table 'voted', which graph.toml names .*; did you mean 'votes'?"):
-        npth.load(source, config=config)
+        npth.load(source, config=config_of(tmp_path, '[nodes.vote]\nfile = "voted"\n'))
 
 
 def test_tables_that_no_key_joins_are_read_as_files_are(sqlite: Make) -> None:
@@ -356,7 +360,7 @@ DECLARED = "create table a (id integer primary key); create table b (id integer 
 PAPERS = "create table venues (id, name); create table papers (id, venue_id); insert into papers values (1, 2);"
 
 
-BAD_ROWS = {
+REFUSED = {
     f"{DECLARED} insert into b values (7, 99)": "table b, the row with id 7, a_id 99: the edge leads to a 99, which",
     f"{DECLARED} create table c (id text primary key, b_id references b); insert into c values (null, null)":
         "table c, the row with id None: the node has an empty id",
@@ -365,12 +369,17 @@ BAD_ROWS = {
     "create table a (id integer primary key, card text unique); insert into a values (1, 'x');"
     "create table b (id integer primary key, card references a (card)); insert into b values (3, 'y')":
         "table b, the row with id 3, card 'y': the edge leads to a 'y', which is not in the node table of a",
+    "create table posts (id integer primary key); create table tags (post integer references posts (id));":
+        "the table tags was left out: without a primary key it needs two foreign",
+    "create table users (id integer primary key, x text); insert into users values (1, printf('%.*c', 2e7, 'x'));"
+    "create table posts (id integer primary key, user_id integer references users); insert into posts values (7, 1)":
+        r"cannot read .*made\.sqlite: string or blob too big",
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("script", "reason"), BAD_ROWS.items())
-def test_bad_rows_are_named(sqlite: Make, script: str, reason: str) -> None:
-    with pytest.raises(GraphError, match=reason):
+@pytest.mark.parametrize(("script", "reason"), REFUSED.items())
+def test_bad_rows_and_tables_are_named(sqlite: Make, script: str, reason: str) -> None:
+    with pytest.raises(NeuPathError, match=reason):
         npth.load(sqlite(script))
 
 
@@ -388,21 +397,12 @@ def test_sqlite_values_of_any_type(sqlite: Make) -> None:
     assert hin.nodes["a"].attributes.to_pydict() == attributes
 
 
-def test_a_lone_foreign_key_without_a_key_is_refused_with_what_is_missing(sqlite: Make) -> None:
-    script = "create table posts (id integer primary key); create table tags (post integer references posts (id));"
-    with pytest.raises(SourceError, match="the table tags was left out: without a primary key it needs two foreign"):
-        npth.load(sqlite(script))
-
-
 def test_a_refusal_of_tables_without_keys_has_a_graph_toml_that_reads_them(sqlite: Make, tmp_path: Path) -> None:
-    script = "create table taxonomy (child text, parent text); insert into taxonomy values ('cat', 'mammal');"
-    source = sqlite(script)
-    with pytest.raises(
-        SourceError, match=r"^no table of .*; declare its foreign keys, .* in graph.toml \(config\), such as:"
-    ) as refused:
+    source = sqlite("create table taxonomy (child text, parent text); insert into taxonomy values ('cat', 'mammal');")
+    advice = r"^no table of .*; declare its foreign keys, .* in graph.toml \(config\), such as:"
+    with pytest.raises(SourceError, match=advice) as refused:
         npth.load(source)
-    toml = tmp_path / "graph.toml"
-    toml.write_text(str(refused.value).partition("such as:\n")[2])
+    toml = config_of(tmp_path, str(refused.value).partition("such as:\n")[2])
     assert edges(npth.load(source, config=toml)) == {"child -child_parent-> parent": [("cat", "mammal", 1)]}
 
 
@@ -432,12 +432,11 @@ def test_a_view_is_read_by_its_names_if_it_is_chosen(make: Make) -> None:
 
 
 def test_tables_and_schema_belong_to_databases(tmp_path: Path, run: Run) -> None:
-    for options in ({"schema": "x"}, {"tables": "x"}):
-        with pytest.raises(SourceError, match="toy is not a database, and schema and tables choose tables of one"):
-            npth.load("toy", **options)
+    for read in (npth.load, lambda source, **options: import_store(source, tmp_path / "store", **options)):
+        for options in ({"schema": "x"}, {"tables": "x"}):
+            with pytest.raises(SourceError, match="toy is not a database, and schema and tables choose tables of one"):
+                read("toy", **options)
     assert "toy is not a database, and --schema and --tables" in run("info", "toy", "--tables", "x").err
-    with pytest.raises(SourceError, match="is not a database"):
-        import_store("toy", tmp_path / "store", tables="x")
 
 
 @pytest.mark.slow
@@ -484,15 +483,6 @@ def test_sqlite_files_are_checked_and_not_written(sqlite: Make, tmp_path: Path) 
     content[4096 + 3] ^= 1  # the number of rows of the first table
     path.write_bytes(content)
     with pytest.raises(SourceError, match=r"made.sqlite is damaged: .*restore it"):
-        npth.load(source)
-
-
-def test_a_value_of_sqlite_that_is_too_long_is_refused(sqlite: Make) -> None:
-    source = sqlite(
-        "create table users (id integer primary key, x text); insert into users values (1, printf('%.*c', 2e7, 'x'));"
-        "create table posts (id integer primary key, user_id integer references users); insert into posts values (7, 1)"
-    )
-    with pytest.raises(SourceError, match=r"cannot read .*made\.sqlite: string or blob too big"):
         npth.load(source)
 
 
@@ -553,10 +543,11 @@ def test_decimal_keys_keep_all_digits(
 
 
 def test_decimal_columns_that_graph_toml_names_keep_all_digits(duckdb: Make, tmp_path: Path) -> None:
-    script = "create table e (s decimal(38,0), t decimal(38,0));"
-    toml = tmp_path / "graph.toml"
-    toml.write_text('edges = [{name = "e", file = "e", source = "a", target = "b", columns = ["s", "t"]}]')
-    hin = npth.load(duckdb(f"{script} insert into e values (9007199254740992, 1), (9007199254740993, 2)"), config=toml)
+    source = duckdb(
+        "create table e (s decimal(38,0), t decimal(38,0));"
+        "insert into e values (9007199254740992, 1), (9007199254740993, 2)"
+    )
+    hin = npth.load(source, config=config_of(tmp_path, edges_toml("e", "e", "a", "b", 'columns = ["s", "t"]')))
     assert edges(hin) == {"a -e-> b": [(9007199254740992, 1, 1), (9007199254740993, 2, 1)]}
 
 
@@ -579,12 +570,10 @@ def test_decimal_fractions_become_the_nearest_floats(duckdb: Make) -> None:
 def test_arrow_decimals_become_the_nearest_floats() -> None:
     amounts = pa.array([Decimal("847.67"), Decimal("274.09")])
     likes = pa.table({"user": ["ann", "bob"], "movie": ["up", "up"], "weight": amounts, "paid": amounts})
-    users = pa.table({"id": ["ann", "bob"], "price": amounts})
-    hin = npth.load({("user", "movie"): likes, "user": users})
-    assert hin.matrices[hin.schema.relations[0]].toarray().tolist() == [[847.67], [274.09]]
+    hin = npth.load({("user", "movie"): likes, "user": pa.table({"id": ["ann", "bob"], "price": amounts})})
+    seen = observed(hin)
+    assert seen["user_movie.weights"] == seen["user_movie.attributes"]["paid"] == [847.67, 274.09]
     assert hin.nodes["user"].where("price = 847.67").tolist() == [True, False]
-    (edge_table,) = hin.edge_tables.values()
-    assert edge_table.attributes["paid"].to_pylist() == [847.67, 274.09]
 
 
 # ---- PostgreSQL ----------------------------------------------------------------------------------
@@ -675,8 +664,7 @@ def test_other_servers_give_the_same_graph_row_by_row(
 
 
 def test_a_view_cannot_write(postgres: Server, tmp_path: Path) -> None:
-    config = tmp_path / "graph.toml"
-    config.write_text('[nodes.pair]\nfile = "pairs"\nid = "user_id"\n')
+    config = config_of(tmp_path, '[nodes.pair]\nfile = "pairs"\nid = "user_id"\n')
     source = postgres.create(
         FORUM + "create function spy() returns integer language plpgsql volatile as "
         "$$ begin insert into users values (99, 'x'); return 1; end $$;"
@@ -813,9 +801,7 @@ def test_ids_that_look_empty_or_differ_only_by_case_are_noted_and_can_be_settled
     notes = npth.load(source).notes
     assert any("user: the id 'NULL' (2 edges) looks like an empty cell; " in note for note in notes)
     assert any("item: 1 id differs from another only by case or spaces, such as 'Tea' and 'tea'; " in n for n in notes)
-    config = tmp_path / "graph.toml"
-    config.write_text('missing_ids = ["NULL"]\nfold_ids = true\n')
-    hin = npth.load(source, config=config)
+    hin = npth.load(source, config=config_of(tmp_path, 'missing_ids = ["NULL"]\nfold_ids = true\n'))
     assert ids(hin) == {"user": ["ann", "bo"], "item": ["tea"]}
     assert sorted(edges(hin)["user -bought-> item"]) == [("ann", "tea", 1), ("bo", "tea", 1)]
     assert hin.notes == ()

@@ -121,11 +121,9 @@ class _Quiet(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None: ...
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[str]:
-    root = tmp_path / "www"
-    root.mkdir()
-    (root / "train.txt").write_bytes(TRIPLES)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    root = write(tmp_path_factory.mktemp("www"), train__txt=TRIPLES)
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(root))) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{http.server_port}"
