@@ -15,6 +15,7 @@ from neupath.io.registry import find_tables
 from neupath.io.table_files import stem
 from tests.io.corpus import SOURCES, TEXTS
 from tests.io.corpus.frame import Sample, outcome, read
+from tests.tables import edges_toml, write
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -117,7 +118,7 @@ def said(toml: str, assignment: str, note: str) -> str:
 
 
 TOUCHED = "commit_id,file_id,added,deleted\nc1,f1,1,0\nc1,f2,5,2\nc2,f1,0,7\n"
-TOUCHES = '[[edges]]\nname = "touches"\nfile = "commit_file.csv"\nsource = "commit"\ntarget = "file"\n'
+TOUCHES = edges_toml("touches", "commit_file.csv", "commit", "file")
 
 
 @pytest.mark.parametrize(
@@ -131,14 +132,10 @@ TOUCHES = '[[edges]]\nname = "touches"\nfile = "commit_file.csv"\nsource = "comm
     ],
 )
 def test_the_note_on_a_likely_weight_is_settled(tmp_path: Path, settled: str) -> None:
-    (tmp_path / "commit_file.csv").write_text(TOUCHED)
-    before = read(Sample(tmp_path))
-    (note,) = before.notes
+    (note,) = read(Sample(write(tmp_path, commit_file__csv=TOUCHED))).notes
     assert "added, deleted are attributes of edges, and each edge weighs 1" in note
-    (tmp_path / "graph.toml").write_text(TOUCHES)
-    assert read(Sample(tmp_path)).notes == (note,)
-    (tmp_path / "graph.toml").write_text(f"{TOUCHES}{settled}\n")
-    assert read(Sample(tmp_path)).notes == ()
+    assert read(Sample(write(tmp_path, graph__toml=TOUCHES))).notes == (note,)
+    assert read(Sample(write(tmp_path, graph__toml=f"{TOUCHES}{settled}\n"))).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -150,21 +147,16 @@ def test_the_note_on_a_likely_weight_is_settled(tmp_path: Path, settled: str) ->
     ],
 )
 def test_attributes_that_graph_toml_names_are_not_noted(tmp_path: Path, files: dict[str, str], section: str) -> None:
-    for file, text in files.items():
-        (tmp_path / file).write_text(text)
-    edges = '[[edges]]\nname = "at"\nfile = "papers.csv"\nsource = "paper"\ntarget = "venue"\n' * ("nodes" in section)
+    edges = edges_toml("at", "papers.csv", "paper", "venue") * ("nodes" in section)
     for attributes in ("[]", '["n"]'):
-        (tmp_path / "graph.toml").write_text(f"{section}\nattributes = {attributes}\n{edges}")
+        write(tmp_path, **files, **{"graph.toml": f"{section}\nattributes = {attributes}\n{edges}"})
         assert read(Sample(tmp_path)).notes == ()
 
 
 def test_what_is_left_out_beside_tables_can_be_ignored(tmp_path: Path) -> None:
-    (tmp_path / "movie_actor.csv").write_text("movie_id,actor_id\n1,7\n")
-    (tmp_path / "more.nt").write_text("<http://a> <http://b> <http://c> .\n")
-    (tmp_path / "log.dat").write_text("x\n")
-    assert len(read(Sample(tmp_path)).notes) == 2
-    (tmp_path / "graph.toml").write_text('ignore = ["*.nt", "log.dat"]\n')
-    assert read(Sample(tmp_path)).notes == ()
+    tables = {"movie_actor__csv": "movie_id,actor_id\n1,7\n", "more__nt": "<http://a> <http://b> <http://c> .\n"}
+    assert len(read(Sample(write(tmp_path, **tables, log__dat="x\n"))).notes) == 2
+    assert read(Sample(write(tmp_path, graph__toml='ignore = ["*.nt", "log.dat"]\n'))).notes == ()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import neupath as npth
-from neupath.errors import NeuPathError
-from tests.tables import shape
+from tests.tables import check_read, shape
 
 START = '<?xml version="1.0" encoding="ISO-8859-1"?>\n<!DOCTYPE dblp SYSTEM "dblp.dtd">\n<dblp>\n'
 RECORDS = """<article key="journals/x/1" mdate="2020-01-01"><author orcid="0000">J&uuml;rgen Ash</author>
@@ -61,8 +60,4 @@ def test_papers_people_and_venues(tmp_path: Path, name: str) -> None:
     ],
 )  # fmt: skip
 def test_bad_files_are_refused_in_one_sentence(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "dblp.xml"
-    path.write_text(text, encoding="latin-1")
-    with pytest.raises(NeuPathError, match=message) as caught:
-        npth.load(path)
-    assert "\n" not in str(caught.value)
+    assert "\n" not in check_read(tmp_path, {"dblp.xml": text.encode("latin-1")}, message, {"load": "dblp.xml"})

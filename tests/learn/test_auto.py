@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -37,11 +38,23 @@ def along(path: str):
     return lambda hin, _pairs, _allowed: Combination([Part("pathsim", path, 1.0)]).fit(hin)
 
 
+Know = Callable[..., dict[str, Callable[..., Scorer]]]
+
+
 @pytest.fixture
-def learners(monkeypatch: pytest.MonkeyPatch) -> dict:
-    known = {"near": along("user-item-user"), "far": along("user-item-tag-item-user")}
-    monkeypatch.setattr(auto, "LEARNERS", known)
-    return known
+def know(monkeypatch: pytest.MonkeyPatch) -> Know:
+    """Let auto know these learners and no others."""
+
+    def learners(**known: Callable[..., Scorer]) -> dict[str, Callable[..., Scorer]]:
+        monkeypatch.setattr(auto, "LEARNERS", known)
+        return known
+
+    return learners
+
+
+@pytest.fixture
+def learners(know: Know) -> dict[str, Callable[..., Scorer]]:
+    return know(near=along("user-item-user"), far=along("user-item-tag-item-user"))
 
 
 @pytest.mark.usefixtures("learners")
@@ -62,12 +75,12 @@ def test_takes_the_best_and_says_why(tmp_path: Path) -> None:
     )
 
 
-def test_no_mistake_on_few_queries_does_not_decide(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_mistake_on_few_queries_does_not_decide(know: Know, tmp_path: Path) -> None:
     """A learner that is right on six queries may be lucky; on sixteen it is taken alone."""
     right = np.zeros(shop_graph().num_nodes("user"))
     right[:4] = [0.9, 0.8, 0.7, 0.5]
     other = np.append([0.9, 0.8, 0.4, 0.5], right[4:])
-    monkeypatch.setattr(auto, "LEARNERS", {"pathboost": rank_by(right), "infer": rank_by(other)})
+    know(pathboost=rank_by(right), infer=rank_by(other))
     labels = three_of_four()
     few = train_auto(shop_graph(), labels.of_queries(np.unique(labels.queries)[:6]), tmp_path / "few")
     assert few.tried[0].score == 1.0 > few.tried[1].score
@@ -194,36 +207,34 @@ def three_of_four() -> Pairs:
 
 
 @pytest.mark.parametrize(("strangers", "weights"), [(0.0, [0.6, 0.4]), (5.0, [1.0, 0.0])])
-def test_a_stack_must_not_cost_the_top(
-    strangers: float, weights: list[float], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_stack_must_not_cost_the_top(strangers: float, weights: list[float], know: Know, tmp_path: Path) -> None:
     """Together the learners order all labels, but the second may put targets without a label above these."""
     hin = shop_graph()
     users = hin.num_nodes("user")
     labels = three_of_four()
     first, second = np.zeros(users), np.full(users, strangers)
     first[:4], second[:4] = [1.0, 0.6, 0.3, 0.5], [0.3, 0.6, 1.0, 0.5]
-    monkeypatch.setattr(auto, "LEARNERS", {"first": rank_by(first), "second": rank_by(second)})
+    know(first=rank_by(first), second=rank_by(second))
     report = train_auto(hin, labels, tmp_path)
     assert [each.weight for each in report.tried] == pytest.approx(weights)
 
 
-def test_of_equal_learners_the_one_with_the_better_top(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_of_equal_learners_the_one_with_the_better_top(know: Know, tmp_path: Path) -> None:
     """Both order two thirds of the labels; one puts targets without a label above them."""
     hin = shop_graph()
     labels = three_of_four()
     low, high = np.full(hin.num_nodes("user"), 5.0), np.zeros(hin.num_nodes("user"))
     low[:4] = high[:4] = [1.0, 0.6, 0.3, 0.5]
-    monkeypatch.setattr(auto, "LEARNERS", {"low": rank_by(low), "high": rank_by(high)})
+    know(low=rank_by(low), high=rank_by(high))
     report = train_auto(hin, labels, tmp_path)
     assert report.chosen == ("high",)
     assert report.tried[0].score == report.tried[1].score
     assert report.tried[0].ndcg < report.tried[1].ndcg < 1
 
 
-def test_without_clear_evidence_the_standard_mix(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_clear_evidence_the_standard_mix(know: Know, tmp_path: Path) -> None:
     far = along("user-item-tag-item-user")
-    monkeypatch.setattr(auto, "LEARNERS", {"infer": far, "nbfnet": far, "pathboost": far})
+    know(infer=far, nbfnet=far, pathboost=far)
     report = train_auto(shop_graph(), labels_of(), tmp_path)
     assert report.chosen == ("pathboost", "infer")
     weights = {each.learner: each.weight for each in report.tried}
@@ -231,12 +242,11 @@ def test_without_clear_evidence_the_standard_mix(monkeypatch: pytest.MonkeyPatch
     assert report.reason.startswith("0.27 infer + 0.73 pathboost: no other mix is better on held-out queries")
 
 
-def test_moves_towards_what_is_clearly_better(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_moves_towards_what_is_clearly_better(know: Know, tmp_path: Path) -> None:
     hin = shop_graph()
     worse, better = np.random.default_rng(0).normal(size=(2, hin.num_nodes("user")))
     worse[:4], better[:4] = [0.9, 0.8, 0.5, 0.7], [9.0, 8.0, 5.0, 7.0]  # two of three above the other in each query
-    known = {"pathboost": rank_by(worse), "infer": rank_by(worse), "nbfnet": rank_by(better)}
-    monkeypatch.setattr(auto, "LEARNERS", known)
+    know(pathboost=rank_by(worse), infer=rank_by(worse), nbfnet=rank_by(better))
     labels = three_of_four()
     report = train_auto(hin, labels, tmp_path)
     assert report.chosen[0] == "nbfnet"
@@ -273,11 +283,14 @@ def test_metric_fits_the_labels() -> None:
     assert np.isnan(by_query[1])
 
 
-def test_too_few_labels(tmp_path: Path) -> None:
+def test_labels_that_train_nothing(tmp_path: Path) -> None:
     report = train_auto(npth.load("toy"), [("Mike", "Bob", 1.0), ("Mike", "Jim", 0.1)], tmp_path)
     assert report.chosen == ("infer",)
     assert report.reason.startswith("2 labels of 1 query: too few to train a model on")
     assert report.reason.endswith("so nothing could be held out: infer it is")
+    labels = [(f"u{query}", f"u{target}", 0.0) for query in range(12) for target in range(20, 25)]
+    with pytest.raises(NeuPathError, match="^all labels are 0, and none says what is similar"):
+        train_auto(shop_graph(), labels, tmp_path)
 
 
 def test_learners_that_cannot_be_used_are_named(learners, tmp_path: Path) -> None:
@@ -287,12 +300,14 @@ def test_learners_that_cannot_be_used_are_named(learners, tmp_path: Path) -> Non
     learners["refusing"] = refuse
     report = train_auto(shop_graph(), labels_of(), tmp_path)
     assert {each.learner: each.note for each in report.tried}["refusing"] == "left out: nothing to see"
-    with pytest.raises(NeuPathError, match="auto knows no learner 'magic'; it tries near, far, refusing"):
-        train_auto(shop_graph(), labels_of(), tmp_path, learners=["magic"])
-    with pytest.raises(NeuPathError, match="budget is 0; it must be more than 0 seconds"):
-        train_auto(shop_graph(), labels_of(), tmp_path, budget=0)
-    with pytest.raises(NeuPathError, match="no learner finished within 600 s"):
-        train_auto(shop_graph(), labels_of(), tmp_path, learners=["refusing"])
+    for options, message in (
+        ({"learners": ["magic"]}, "auto knows no learner 'magic'; it tries near, far, refusing"),
+        ({"budget": 0}, "budget is 0; it must be more than 0 seconds"),
+        ({"learners": ["refusing"]}, "no learner finished within 600 s"),
+        ({"device": "tpu"}, "device is 'tpu'; it can be 'cpu' or 'cuda'"),
+    ):
+        with pytest.raises(NeuPathError, match=message):
+            train_auto(shop_graph(), labels_of(), tmp_path / "none", **options)
 
 
 def test_the_first_that_can_be_used_finishes_whatever_the_budget(learners, tmp_path: Path) -> None:
@@ -303,7 +318,7 @@ def test_the_first_that_can_be_used_finishes_whatever_the_budget(learners, tmp_p
     assert next(iter(learners)) == "near"
 
 
-def test_networks_get_the_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_networks_get_the_device(know: Know, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """CUDA if there is one, unless another is given; here there seems to be one."""
     model = pytest.importorskip("neupath.learn.models.model")
     devices = []
@@ -312,15 +327,12 @@ def test_networks_get_the_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         devices.append(allowed.device)
         return along("user-item-user")(hin, pairs, allowed)
 
-    monkeypatch.setattr(auto, "LEARNERS", {"nbfnet": spy})
+    know(nbfnet=spy)
     with monkeypatch.context() as patch:
         patch.setattr(model, "choose_device", lambda device: device or "cuda")
         train_auto(shop_graph(), labels_of(), tmp_path, device="cpu")
         train_auto(shop_graph(), labels_of(), tmp_path)
     assert devices == ["cpu"] * 4 + ["cuda"] * 4, "three parts and what is chosen"
-    with pytest.raises(NeuPathError, match="device is 'tpu'; it can be 'cpu' or 'cuda'"):
-        train_auto(shop_graph(), labels_of(), tmp_path / "none", device="tpu")
-    assert not (tmp_path / "none").exists()
 
 
 def test_without_torch_networks_are_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -332,7 +344,7 @@ def test_without_torch_networks_are_left_out(monkeypatch: pytest.MonkeyPatch, tm
     assert report.tried[1].note.startswith("left out: this needs torch")
 
 
-def test_a_member_that_fails_at_the_end_is_left_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_member_that_fails_at_the_end_is_left_out(know: Know, tmp_path: Path) -> None:
     hin, labels = shop_graph(), labels_of()
 
     def full(hin, pairs, allowed):
@@ -341,7 +353,7 @@ def test_a_member_that_fails_at_the_end_is_left_out(monkeypatch: pytest.MonkeyPa
         return along("user-item-tag-item-user")(hin, pairs, allowed)
 
     far = along("user-item-tag-item-user")
-    monkeypatch.setattr(auto, "LEARNERS", {"pathboost": far, "infer": far, "neupath": full})
+    know(pathboost=far, infer=far, neupath=full)
     report = train_auto(hin, labels, tmp_path)
     assert report.chosen == ("pathboost", "infer")
     assert [each.weight for each in report.tried] == pytest.approx([8 / 11, 3 / 11, 0.0])
@@ -350,7 +362,7 @@ def test_a_member_that_fails_at_the_end_is_left_out(monkeypatch: pytest.MonkeyPa
         npth.load_scorer(tmp_path, hin).top_k("u20", k=3).ids
         == npth.PathSim("user-item-tag-item-user").fit(hin).top_k("u20", k=3).ids
     )
-    monkeypatch.setattr(auto, "LEARNERS", {"neupath": full})
+    know(neupath=full)
     with pytest.raises(NeuPathError, match="the GPU is full"):
         train_auto(hin, labels, tmp_path / "none")
 
@@ -365,9 +377,7 @@ def both_directions(seed: int = 0) -> Pairs:
     return Pairs("user", np.append(first, second), np.append(second, first), np.append(coins, coins))
 
 
-def test_a_label_is_not_held_out_while_its_mirror_image_is_learned_from(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_label_is_not_held_out_while_its_mirror_image_is_learned_from(know: Know, tmp_path: Path) -> None:
     """A learner that repeats what it was told of a pair, in either direction, knows nothing of held-out labels."""
 
     def repeat(hin, pairs, _allowed) -> Scorer:
@@ -377,7 +387,7 @@ def test_a_label_is_not_held_out_while_its_mirror_image_is_learned_from(
         scorer.score_rows = lambda queries: told[queries]
         return scorer
 
-    monkeypatch.setattr(auto, "LEARNERS", {"repeat": repeat})
+    know(repeat=repeat)
     assert train_auto(shop_graph(), both_directions(), tmp_path).tried[0].score == 0.5
 
 
@@ -389,12 +399,12 @@ def test_coin_flips_in_both_directions_are_not_predicted(tmp_path: Path) -> None
     assert np.mean([run.tried[0].score for run in runs]) == pytest.approx(0.5, abs=0.05)
 
 
-def test_a_learner_at_chance_has_no_weight(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_learner_at_chance_has_no_weight(know: Know, tmp_path: Path) -> None:
     """`infer` and `pathboost` have standard weights, but one of them ranks held-out labels the wrong way round."""
     hin = shop_graph()
     good = np.zeros(hin.num_nodes("user"))
     good[:4] = [0.9, 0.8, 0.5, 0.7]
-    monkeypatch.setattr(auto, "LEARNERS", {"pathboost": rank_by(-good), "infer": rank_by(good)})
+    know(pathboost=rank_by(-good), infer=rank_by(good))
     report = train_auto(hin, three_of_four(), tmp_path)
     assert report.chosen == ("infer",)
     assert report.reason == "infer alone ranks held-out labels better than chance"
@@ -402,29 +412,21 @@ def test_a_learner_at_chance_has_no_weight(monkeypatch: pytest.MonkeyPatch, tmp_
     assert report.tried[0].score < 0.5 < report.tried[1].score
 
 
-def test_where_all_learners_are_at_chance_the_standard_mix_without_networks(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_where_all_learners_are_at_chance_the_standard_mix_without_networks(know: Know, tmp_path: Path) -> None:
     hin = shop_graph()
     scores = np.random.default_rng(0).normal(size=(2, hin.num_nodes("user")))
     scores[:, :4] = [0.0, 0.0, 0.0, 1.0]
     first, second = map(rank_by, scores)
-    monkeypatch.setattr(auto, "LEARNERS", {"neupath": first, "infer": second, "pathboost": first})
+    know(neupath=first, infer=second, pathboost=first)
     report = train_auto(hin, three_of_four(), tmp_path)
     assert report.chosen == ("pathboost", "infer")
     assert "no learner ranks held-out labels better than chance by a standard error" in report.reason
     assert {each.note for each in report.tried} == {"AUC not above chance by a standard error"}, "two have a weight"
 
 
-def test_labels_that_all_say_no_train_nothing(tmp_path: Path) -> None:
-    labels = [(f"u{query}", f"u{target}", 0.0) for query in range(12) for target in range(20, 25)]
-    with pytest.raises(NeuPathError, match="^all labels are 0, and none says what is similar"):
-        train_auto(shop_graph(), labels, tmp_path)
-
-
-def test_networks_need_labels_of_fifteen_queries(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_networks_need_labels_of_fifteen_queries(know: Know, tmp_path: Path) -> None:
     far = along("user-item-tag-item-user")
-    monkeypatch.setattr(auto, "LEARNERS", {"pathboost": far, "neupath": far})
+    know(pathboost=far, neupath=far)
     few = train_auto(shop_graph(), labels_of(queries=14), tmp_path / "few")
     assert few.tried[1].note == "left out: networks take labels of 15 queries or more, and these are of 14"
     assert train_auto(shop_graph(), labels_of(queries=15), tmp_path / "more").tried[1].score is not None
@@ -434,14 +436,12 @@ def test_networks_need_labels_of_fifteen_queries(monkeypatch: pytest.MonkeyPatch
         train_auto(shop_graph(), labels_of(queries=14), tmp_path / "none", learners=["neupath"])
 
 
-def test_targets_without_a_label_count_as_dissimilar_only_where_that_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_targets_without_a_label_count_as_dissimilar_only_where_that_is_said(know: Know, tmp_path: Path) -> None:
     """With enough labels that say no, the nDCG is among labels alone; it is not lost to targets nobody judged."""
     hin = shop_graph()
     strangers_first = np.full(hin.num_nodes("user"), 9.0)
     strangers_first[:4] = [0.9, 0.8, 0.5, 0.7]
-    monkeypatch.setattr(auto, "LEARNERS", {"infer": rank_by(strangers_first)})
+    know(infer=rank_by(strangers_first))
     one_no = three_of_four()
     said = train_auto(hin, one_no, tmp_path / "said")
     assert "random targets without a label count as dissimilar" in said.unlabelled
@@ -460,11 +460,11 @@ def test_examples_alone_say_what_they_are_compared_with(tmp_path: Path) -> None:
     assert "90 beside the examples, in training and in AUC" in report.unlabelled
 
 
-def test_the_mix_is_judged_as_its_members_are(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_mix_is_judged_as_its_members_are(know: Know, tmp_path: Path) -> None:
     hin = shop_graph()
     first, second = np.zeros((2, hin.num_nodes("user")))
     first[:4], second[:4] = [1.0, 0.6, 0.3, 0.5], [0.3, 0.6, 1.0, 0.5]
-    monkeypatch.setattr(auto, "LEARNERS", {"first": rank_by(first), "second": rank_by(second)})
+    know(first=rank_by(first), second=rank_by(second))
     report = train_auto(hin, three_of_four(), tmp_path)
     assert report.mix is not None
     assert report.mix.score == 1.0 > max(each.score for each in report.tried)
@@ -472,12 +472,12 @@ def test_the_mix_is_judged_as_its_members_are(monkeypatch: pytest.MonkeyPatch, t
     assert report.mix.ndcg >= max(each.ndcg for each in report.tried)
 
 
-def test_equal_values_of_few_queries_are_no_certainty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_equal_values_of_few_queries_are_no_certainty(know: Know, tmp_path: Path) -> None:
     """Sixteen queries without a mistake do not show that there are none: a fifth of all queries could have one."""
     hin = shop_graph()
     right = np.zeros(hin.num_nodes("user"))
     right[:3] = 1.0
-    monkeypatch.setattr(auto, "LEARNERS", {"infer": rank_by(right)})
+    know(infer=rank_by(right))
     (tried,) = train_auto(hin, three_of_four(), tmp_path).tried
     assert (tried.score, tried.high) == (1.0, 1.0)
     assert 0.75 < tried.low < 0.85
@@ -578,10 +578,6 @@ def test_a_stack_is_evaluated_by_its_ranking(stack: Stack) -> None:
     )
     alone = evaluate_pairs(stack.scorers_[0], labels)
     assert (alone.rmse, alone.r2, alone.note) == (pytest.approx(0.0), pytest.approx(1.0), None)
-
-
-def test_pathboost_comes_first() -> None:
-    assert next(iter(auto.LEARNERS)) == "pathboost"
 
 
 KILLED = """

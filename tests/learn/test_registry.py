@@ -13,12 +13,12 @@ import torch
 
 import neupath as npth
 from neupath import HIN, NeuPathError
-from neupath.cli import main
 from neupath.learn.models.flat_graph import GraphTensors
 from neupath.learn.models.model import TRAINING_PARAMS, PairModel, PairNetwork
 from neupath.learn.registry import ARCHITECTURES, Architecture, learning_from, make_model, make_scorer
 from neupath.live import LiveGraph
 from neupath.measures import PPR
+from tests.command_line import Run
 
 LABELS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mike", "Ann", 0.0), ("Mary", "Ann", 0.3)]
 
@@ -76,36 +76,19 @@ def test_a_new_architecture_is_offered_and_checked_by_name() -> None:
         make_model("degreenet", dim=8)
 
 
-def test_a_new_architecture_resumes_an_interrupted_run(toy: HIN, tmp_path: Path) -> None:
-    def stop(epoch, _epochs: int) -> None:
-        if epoch.epoch == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        DegreeNet(epochs=4).fit(toy, LABELS, folder=tmp_path, on_epoch=stop)
-    resumed = DegreeNet(epochs=4).fit(toy, LABELS, folder=tmp_path)
-    np.testing.assert_array_equal(resumed.scores("Mike"), DegreeNet(epochs=4).fit(toy, LABELS).scores("Mike"))
-
-
 def test_a_new_architecture_joins_and_attaches_to_a_live_graph(toy: HIN, tmp_path: Path) -> None:
     model = DegreeNet(epochs=2, device="cpu").fit(toy, LABELS)
     assert npth.join(toy, model, tmp_path / "pairs.parquet", k=2).pairs == 2 * toy.num_nodes("author")
     assert LiveGraph(toy).attach(model).top_k("Mike", k=2) == model.top_k("Mike", k=2)
 
 
-def test_the_command_line_trains_and_searches_a_new_architecture(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pairs, out = tmp_path / "pairs.csv", str(tmp_path / "model")
+def test_the_command_line_trains_and_searches_a_new_architecture(tmp_path: Path, run: Run) -> None:
+    pairs, out = tmp_path / "pairs.csv", tmp_path / "model"
     pairs.write_text("query,target,score\n" + "".join(f"{q},{t},{s}\n" for q, t, s in LABELS))
-    for command in (
-        ["train", "toy", "--pairs", str(pairs), "--architecture", "degreenet", "--epochs", "2", "--out", out, "--json"],
-        ["search", "toy", "Mike", "--model", out, "--json"],
-    ):
-        with pytest.raises(SystemExit) as stop:
-            main(command)
-        assert not stop.value.code, capsys.readouterr().err
-        printed = json.loads(capsys.readouterr().out)
+    options = ("--pairs", pairs, "--architecture", "degreenet", "--epochs", 2, "--out", out, "--json")
+    trained = run("train", "toy", *options)
+    assert trained.code == 0, trained.err
+    printed = run("search", "toy", "Mike", "--model", out, "--json").json
     assert printed["measure"] == "degreenet"
     assert len(printed["hits"]) == 4
 

@@ -16,7 +16,7 @@ from neupath.errors import QueryError
 from neupath.evidence.explanation import explain_set
 from neupath.evidence.significance import hits_with
 from tests.patience import PATIENCE, wait_until
-from tests.service.conftest import HOSTILE, Running, Start
+from tests.service.conftest import Running, Start
 
 PAIRS = [("Mike", "Bob", 1.0), ("Mike", "Mary", 0.8), ("Mary", "Ann", 2 / 7)]
 
@@ -123,15 +123,6 @@ def test_all_other_endpoints(client: Client) -> None:
     assert client.infer("toy", PAIRS, max_length=4)["metapaths"][0]["weight"] == 1.0
 
 
-@pytest.mark.parametrize("name", HOSTILE, ids=["html", "10 KB", "right to left", "NUL", "address", "quotes", "emoji"])
-def test_hostile_names(client: Client, name: str) -> None:
-    hits = client.search("hostile", name, metapath="<b>user-tag-<b>user", k=20)
-    assert hits.query == name
-    assert set(hits.ids) == set(HOSTILE) - {name}
-    explained = client.explain("hostile", name, hits.ids[0], metapath="<b>user-tag-<b>user")
-    assert explained["query"]["id"] == name
-
-
 def test_errors_have_the_message_of_the_service(client: Client) -> None:
     with pytest.raises(ServiceError, match=r"no author with the id 'nobody' among 5") as refused:
         client.search("toy", "nobody", metapath="APVPA")
@@ -143,11 +134,11 @@ def test_errors_have_the_message_of_the_service(client: Client) -> None:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(ServiceError, match=rf"no service answers at {address} .*is neupath serve running there\?"):
             Client(f"http://{address}").graphs()
-    with pytest.raises(QueryError, match="'localhost:8000' is no address of a service"):
-        Client("localhost:8000")
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1:x", "http://127.0.0.1:99999", "http://[", "ftp://x", "http://"])
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:x", "http://127.0.0.1:99999", "http://[", "ftp://x", "http://", "localhost:8000"]
+)
 def test_invalid_addresses_are_errors(url: str) -> None:
     with pytest.raises(QueryError, match="is no address of a service; give one such as"):
         Client(url)
@@ -160,10 +151,9 @@ def test_invalid_tokens_are_errors(token: str) -> None:
 
 
 def test_values_that_json_cannot_hold_are_errors(client: Client) -> None:
-    with pytest.raises(QueryError, match="is no labelled pair"):
-        client.infer("toy", [("Mike", "Bob", 1.0, 2.0)])
-    with pytest.raises(QueryError, match="is no labelled pair"):
-        client.infer("toy", ["AB"])
+    for pair in (("Mike", "Bob", 1.0, 2.0), "AB"):
+        with pytest.raises(QueryError, match="is no labelled pair"):
+            client.infer("toy", [pair])
     with pytest.raises(QueryError, match="cannot be sent; give texts, numbers, or lists of them"):
         client.search("toy", "Mike", metapath=object())  # type: ignore[call-overload]
 

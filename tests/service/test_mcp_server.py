@@ -225,21 +225,3 @@ def test_attributes_keep_their_kinds() -> None:
     like = Edges(Relation("film", "like", "film"), np.array([0]), np.array([0]))
     known = describe_node(HIN.build([nodes], [like]), "a", None, 8)["attributes"]
     assert known == {"year": 1986, "rating": 8.5, "open": True, "born": "1949-04-22", "plot": "x" * 200}
-
-
-def test_texts_are_not_compared_with_numbers(tmp_path: Path) -> None:
-    prices = pa.table({"price": ["9,99", "1.200,00"]})
-    items = Nodes("item", pa.array(["a", "b"]), attributes=prices)
-    has = Edges(Relation("user", "has", "item"), np.array([0, 0]), np.array([0, 1]))
-    hin = HIN.build([items, Nodes("user", pa.array(["u"]))], [has])
-    made = make_service({"shop": GraphHandle("shop", hin)}, {}, tmp_path)
-    try:
-        for asked in (
-            {"metapath": "item-user-item", "where": ["price < 100"]},
-            {"metapath": "item[price < 100]-user-item[price < 100]"},
-        ):
-            sentence = refusal(made, "search", graph="shop", query="a", **asked)
-            assert "attribute 'price' holds text" in sentence
-            assert 'attribute_types = {price = "decimal comma"} in graph.toml' in sentence
-    finally:
-        made.close()

@@ -1,39 +1,30 @@
 """What is inferred from labels that a known measure, a mixture, noise, or people made."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.engine.scorer import Scorer
-from neupath.graph.hin import Edges
 from neupath.graph.metapath import Relation, enumerate_metapaths
-from neupath.graph.nodes import Nodes
 from neupath.learn.evaluation import evaluate_pairs
 from neupath.learn.inference import infer
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.measures import PCRW, Combination, JoinSim, Part, PathCount, measure_named
-from tests.graphs import shop_graph
+from tests.graphs import graph_of, shop_graph
 
 
 @pytest.fixture(scope="module")
 def hin() -> HIN:
     rng = np.random.default_rng(5)
-    return HIN.build(
-        [
-            Nodes("user", pa.array([f"u{i}" for i in range(150)])),
-            Nodes("item", pa.array(np.arange(80))),
-            Nodes("tag", pa.array([f"t{i}" for i in range(15)])),
-            Nodes("town", pa.array([f"o{i}" for i in range(9)])),
-        ],
-        [
-            Edges(Relation("user", "buys", "item"), rng.integers(0, 149, 500), rng.integers(0, 80, 500)),
-            Edges(Relation("user", "likes", "item"), rng.integers(0, 149, 300), rng.integers(0, 80, 300)),
-            Edges(Relation("item", "has", "tag"), rng.integers(0, 80, 130), rng.integers(0, 15, 130)),
-            Edges(Relation("user", "in", "town"), np.arange(149), rng.integers(0, 9, 149)),
-        ],
-    )
+    nodes = {"user": users(150), "item": 80, "tag": [f"t{i}" for i in range(15)], "town": [f"o{i}" for i in range(9)]}
+    edges = {
+        "user -buys-> item": np.c_[rng.integers(0, 149, 500), rng.integers(0, 80, 500)],
+        "user -likes-> item": np.c_[rng.integers(0, 149, 300), rng.integers(0, 80, 300)],
+        "item -has-> tag": np.c_[rng.integers(0, 80, 130), rng.integers(0, 15, 130)],
+        "user -in-> town": np.c_[np.arange(149), rng.integers(0, 9, 149)],
+    }
+    return graph_of(nodes, edges)
 
 
 def users(count: int) -> list[str]:
@@ -55,7 +46,7 @@ TAGS = "user -buys-> item-tag-item <-buys- user"
 @pytest.mark.slow
 def test_path_and_measure_are_found(hin: HIN, path: str, measure: str) -> None:
     teacher = measure_named(measure, path).fit(hin)
-    found = infer(hin, labels(teacher))
+    found = infer(hin, labels(teacher), max_length=6 if path == BUYS else 4)
     named = [(found.measure, tuple((part.metapath, part.weight) for part in found.parts))]
     named += [(other.measure, other.weights) for other in found.alternatives]
     assert (measure, ((teacher.metapath_text, pytest.approx(1.0)),)) in named
@@ -310,18 +301,11 @@ def test_similar_pairs_across_types_are_ranked(hin: HIN) -> None:
 
 
 def test_types_without_a_path_between_them() -> None:
-    apart = HIN.build(
-        [Nodes("a", pa.array(["x"])), Nodes("b", pa.array(["y"]))],
-        [Edges(Relation("a", "r", "a"), np.array([0]), np.array([0]))],
-    )
+    apart = graph_of({"a": ["x"], "b": ["y"]}, {"a -r-> a": [(0, 0)]})
     with pytest.raises(NeuPathError, match="no meta-path of up to 6 steps leads from a to b nodes"):
         infer(apart, [("x", "y", 1.0)])
-
-
-def test_nodes_without_relations() -> None:
-    lonely = HIN.build([Nodes("a", pa.array(["x", "y"]))], [])
     with pytest.raises(NeuPathError, match="no relation joins a nodes to others, so there is no path to infer"):
-        infer(lonely, [("x", "y", 1.0)])
+        infer(graph_of({"a": ["x", "y"]}, {}), [("x", "y", 1.0)])
 
 
 @pytest.mark.slow
@@ -347,10 +331,9 @@ def test_coin_flips_are_rarely_taken_for_a_meaning(hin: HIN) -> None:
 
 def test_extreme_weights_are_no_traceback() -> None:
     for weight in (1e-160, 1e160):
-        edges = Edges(Relation("a", "r", "b"), np.arange(4), np.array([0, 0, 1, 1]), np.full(4, weight))
-        hin = HIN.build([Nodes("a", pa.array(list("wxyz"))), Nodes("b", pa.array(["b0", "b1"]))], [edges])
-        found = infer(hin, [("w", "x", 1.0), ("w", "y", 0.2)])
-        assert found.parts
+        edges = [(row, row // 2, weight) for row in range(4)]
+        hin = graph_of({"a": list("wxyz"), "b": 2}, {"a -r-> b": edges})
+        assert infer(hin, [("w", "x", 1.0), ("w", "y", 0.2)]).parts
 
 
 @pytest.mark.slow

@@ -4,26 +4,18 @@ import numpy as np
 import pyarrow as pa
 
 from neupath import HIN
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.learn.models.flat_graph import edge_kinds
+from tests.graphs import graph_of
 
 
 def library(seed: int = 5, users: int = 80) -> HIN:
     rng = np.random.default_rng(seed)
-    return HIN.build(
-        [
-            Nodes("user", pa.array([f"u{i}" for i in range(users)]), pa.array([f"User {i}" for i in range(users)])),
-            Nodes("item", pa.array(np.arange(60))),
-            Nodes("tag", pa.array([f"t{i}" for i in range(12)])),
-        ],
-        [
-            Edges(Relation("user", "buys", "item"), rng.integers(0, users - 1, 220), rng.integers(0, 60, 220)),
-            Edges(Relation("item", "has", "tag"), np.arange(60), rng.integers(0, 12, 60)),
-        ],
-        duplicates="drop",
-    )
+    ids, names = ([f"{word}{i}" for i in range(users)] for word in ("u", "User "))
+    nodes = {"user": Nodes("user", pa.array(ids), pa.array(names)), "item": 60, "tag": [f"t{i}" for i in range(12)]}
+    buys = np.c_[rng.integers(0, users - 1, 220), rng.integers(0, 60, 220)]
+    has = np.c_[np.arange(60), rng.integers(0, 12, 60)]
+    return graph_of(nodes, {"user -buys-> item": buys, "item -has-> tag": has}, duplicates="drop")
 
 
 def users(*bounds: int) -> list[str]:
@@ -46,19 +38,10 @@ def dense_kinds(hin: HIN) -> list[np.ndarray]:
 def tangled() -> HIN:
     """Parallel edges of two kinds, edges of a node to itself, nodes without edges, a type that no edge leads to."""
     rng = np.random.default_rng(0)
-    nodes = [
-        Nodes(name, pa.array([f"{name}{i}" for i in range(count)]))
-        for name, count in zip("abc", (9, 7, 3), strict=True)
-    ]
-    ends = rng.integers(0, 6, (2, 14))
-    return HIN.build(
-        nodes,
-        [
-            Edges(Relation("a", "likes", "b"), *ends),
-            Edges(Relation("a", "owns", "b"), *ends),
-            Edges(Relation("a", "knows", "a"), *np.append(rng.integers(0, 8, (2, 9)), [[1], [1]], axis=1)),
-        ],
-    )
+    ends = rng.integers(0, 6, (2, 14)).T
+    knows = np.append(rng.integers(0, 8, (2, 9)), [[1], [1]], axis=1).T
+    nodes = {name: [f"{name}{i}" for i in range(count)] for name, count in zip("abc", (9, 7, 3), strict=True)}
+    return graph_of(nodes, {"a -likes-> b": ends, "a -owns-> b": ends, "a -knows-> a": knows})
 
 
 def start_of(network) -> np.ndarray:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,49 +25,30 @@ from tests.processes import run_process
 OTHERS = tuple(name for name in learning_from("labels") if name not in ("neupath", "countpath", "pathboost", "linear"))
 
 
-def test_a_run_that_was_stopped_ends_the_same(hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["neupath", *OTHERS])
+@pytest.mark.slow
+def test_a_run_that_was_stopped_ends_the_same(name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
     class StopError(Exception): ...
 
     def stop(epoch, _total) -> None:
         if epoch.epoch == 2:
             raise StopError
 
-    labels = {"teacher": teacher, "queries": users(40)}
+    def fit(queries: int = 20, **options: Any) -> npth.Scorer:
+        model = make_model(name, dim=8, epochs=4, batch_size=5, device="cpu")
+        return model.fit(hin, teacher=teacher, queries=users(queries), **options)
+
     with pytest.raises(StopError):
-        make().fit(hin, **labels, folder=tmp_path, on_epoch=stop)
-    resumed = make().fit(hin, **labels, folder=tmp_path)
-    straight = make().fit(hin, **labels)
-    assert [e.epoch for e in resumed.log_] == [1, 2, 3, 4]
-    np.testing.assert_array_equal(resumed.scores("u1"), straight.scores("u1"))
+        fit(folder=tmp_path, on_epoch=stop)
+    resumed = fit(folder=tmp_path)
+    assert [epoch.epoch for epoch in resumed.log_] == [1, 2, 3, 4]
+    np.testing.assert_array_equal(resumed.scores("u1"), fit().scores("u1"))
     assert len((tmp_path / LOG).read_text().splitlines()) == 4
-    with pytest.raises(
-        NeuPathError, match="is of a run with another graph, other labels or settings; remove it to start again"
-    ):
-        make().fit(hin, teacher=teacher, queries=users(30), folder=tmp_path)
+    with pytest.raises(NeuPathError, match="is of a run with another graph, other labels or settings; remove it to st"):
+        fit(15, folder=tmp_path)
     (tmp_path / CHECKPOINT).write_bytes(b"junk")
     with pytest.raises(NeuPathError, match="is not a checkpoint that can be resumed"):
-        make().fit(hin, **labels, folder=tmp_path)
-
-
-def make():
-    return make_model("neupath", layers=2, dim=16, epochs=4, device="cpu")
-
-
-@pytest.mark.parametrize("name", OTHERS)
-@pytest.mark.slow
-def test_a_stopped_run_of_any_network_ends_the_same(name: str, hin: HIN, teacher: npth.PathSim, tmp_path: Path) -> None:
-    class StopError(Exception): ...
-
-    def stop(epoch, _total) -> None:
-        if epoch.epoch == 2:
-            raise StopError
-
-    labels = {"teacher": teacher, "queries": users(20)}
-    make = lambda: make_model(name, dim=8, epochs=4, batch_size=5, device="cpu")  # noqa: E731
-    with pytest.raises(StopError):
-        make().fit(hin, **labels, folder=tmp_path, on_epoch=stop)
-    resumed = make().fit(hin, **labels, folder=tmp_path)
-    np.testing.assert_array_equal(resumed.scores("u1"), make().fit(hin, **labels).scores("u1"))
+        fit(folder=tmp_path)
 
 
 STALLS = """
