@@ -3,15 +3,17 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 
+from neupath.engine.scorer import RowChange, RowEdge
 from neupath.graph.hin import Floats
-from neupath.graph.nodes import Id, Rows
-from neupath.live import LiveScorer, LiveStore
-from neupath.live.live_kernels import NEVER
-from neupath.live.live_product import LiveProduct
+from neupath.graph.nodes import Id
+from neupath.live import LiveStore
+from neupath.live.live_graph import _State
+from neupath.live.live_product import LiveHalf
 from neupath.measures import PathCount
 from neupath.store import Edge, Node, Update
 
@@ -82,29 +84,30 @@ def _sums(counts: Floats) -> Floats:
 
 @contextmanager
 def unprotected() -> Iterator[None]:
-    """Let readers see entries of every version, and writers pause in the middle of a change."""
-    with reading_newest(), between_entries(lambda: time.sleep(_PAUSE)):
+    """Let readers see changes by parts, and writers pause in the middle of a change."""
+    with publishing_parts(), between_edges(lambda: time.sleep(_PAUSE)):
         yield
 
 
-def reading_newest() -> AbstractContextManager[object]:
-    """Let readers see entries of every version."""
-    original = LiveScorer.__init__
+def publishing_parts() -> AbstractContextManager[object]:
+    """Publish a view after every edge of a change, all with the version of the change."""
+    apply = _State.apply
 
-    def newest(self: LiveScorer, *arguments: object) -> None:
-        measure, hin, halves, _, key = arguments
-        original(self, measure, hin, halves, halves[0].version + NEVER - 1, key)  # type: ignore[arg-type, index]
+    def by_parts(self: _State, change: RowChange) -> None:
+        for edge in change.edges:
+            apply(self, replace(change, edges=[edge]))
+        if not change.edges:
+            apply(self, change)
 
-    return patch.object(LiveScorer, "__init__", newest)
+    return patch.object(_State, "apply", by_parts)
 
 
-def between_entries(act: Callable[[], object]) -> AbstractContextManager[object]:
-    """Act in the middle of every change, after each entry of a half-path matrix that it sets."""
-    write = LiveProduct.write
+def between_edges(act: Callable[[], object]) -> AbstractContextManager[object]:
+    """Act in the middle of every change, after the rows of each half-path matrix are computed."""
+    follow = LiveHalf.follow
 
-    def one_by_one(self: LiveProduct, rows: Rows, columns: Rows, values: Floats, version: int) -> None:
-        for entry in range(len(rows)):
-            write(self, rows[[entry]], columns[[entry]], values[[entry]], version)
-            act()
+    def followed_by_act(self: LiveHalf, edges: Sequence[RowEdge]) -> None:
+        follow(self, edges)
+        act()
 
-    return patch.object(LiveProduct, "write", one_by_one)
+    return patch.object(LiveHalf, "follow", followed_by_act)

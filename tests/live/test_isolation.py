@@ -15,7 +15,7 @@ from neupath.live import LiveGraph, LiveStore
 from neupath.measures import PathCount
 from neupath.store import check, write_store
 from tests.live.comparison import set_edges
-from tests.live.isolation import MEASURE, Exchange, Watcher, between_entries, reading_newest, see, unprotected
+from tests.live.isolation import MEASURE, Exchange, Watcher, between_edges, publishing_parts, see, unprotected
 
 
 class Pair:
@@ -69,7 +69,7 @@ def test_no_read_beside_a_writer_is_torn() -> None:
 @pytest.mark.parametrize("isolated", [True, False])
 def test_a_read_during_a_change_is_torn_only_without_versions(isolated: bool) -> None:
     pair, torn = Pair(), []
-    with nullcontext() if isolated else reading_newest(), between_entries(lambda: torn.append(pair.is_torn())):
+    with nullcontext() if isolated else publishing_parts(), between_edges(lambda: torn.append(pair.is_torn())):
         pair.write(1.0)
     assert len(torn) > 1
     assert any(torn) is not isolated

@@ -223,6 +223,13 @@ class CombinedRow(NamedTuple):
             float(_checked(np.add.reduceat(self.values**2, [0]), np.zeros(1, np.int64))[0]) if len(self.values) else 0.0
         )
 
+    def before(self, middle: int) -> "CombinedRow":
+        """Return the entries at the middle nodes before one."""
+        if not len(self.middles) or self.middles[-1] < middle:
+            return self
+        count = np.searchsorted(self.middles, middle)
+        return CombinedRow(self.middles[:count], self.values[:count])
+
     def part(self, sign: float) -> "CombinedRow":
         """Return the entries of one sign, as positive numbers."""
         chosen = self.values * sign > 0

@@ -51,7 +51,7 @@ RowEdge = tuple[Relation, int, int, float]  # source and target row, and the new
 class RowChange:
     """One version of a live graph by rows: the new weights of edges, and new nodes at the end of their types.
 
-    It is the third of the four shapes of an update; see `neupath.store.update`.
+    It is the third and last shape of an update; see `neupath.store.update`.
     """
 
     version: int

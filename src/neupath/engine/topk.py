@@ -85,7 +85,7 @@ def with_unrelated(
 ) -> Ranking:
     """Fill a ranking up to k with targets of score 0, in node order, but for the excluded ones of each query."""
     allowed = np.arange(num_targets) if candidates is None else np.flatnonzero(candidates)
-    filled = _empty_ranking(len(skipped), min(k, num_targets))
+    filled = empty_ranking(len(skipped), min(k, num_targets))
     rows, scores, sizes = filled.rows, filled.scores, filled.sizes
     for q, size in enumerate(ranking.sizes):
         rows[q, :size], scores[q, :size] = ranking.rows[q, :size], ranking.scores[q, :size]
@@ -99,7 +99,7 @@ def with_unrelated(
 
 def without(ranking: Ranking, excluded: Sequence[Rows], k: int) -> Ranking:
     """Leave out the excluded targets of each query, and keep the k best of the others."""
-    shorter = _empty_ranking(len(ranking.sizes), min(k, ranking.rows.shape[1]))
+    shorter = empty_ranking(len(ranking.sizes), min(k, ranking.rows.shape[1]))
     for q, size in enumerate(ranking.sizes.tolist()):
         kept = np.flatnonzero(~np.isin(ranking.rows[q, :size], excluded[q]))[:k]
         shorter.rows[q, : len(kept)], shorter.scores[q, : len(kept)] = ranking.rows[q, kept], ranking.scores[q, kept]
@@ -107,7 +107,8 @@ def without(ranking: Ranking, excluded: Sequence[Rows], k: int) -> Ranking:
     return shorter
 
 
-def _empty_ranking(count: int, width: int) -> Ranking:
+def empty_ranking(count: int, width: int) -> Ranking:
+    """Return a ranking to fill: no targets yet, of so many queries with up to so many each."""
     return Ranking(np.full((count, width), -1), np.zeros((count, width)), np.zeros(count, dtype=np.int64))
 
 
@@ -124,7 +125,7 @@ _LIGHT = 500  # below this cost of an average query, an index only adds overhead
 _HEAVY = 2000  # from this cost of an average query on, the index is faster even where no two rows are alike
 _BUILD = 20  # the cost of building an index, per entry of the rows
 _MOST_BY_INDEX = 128  # the largest k for the index, which keeps a sorted list rather than a heap
-_ALL = np.zeros(0, dtype=np.bool_)
+_ALL, _NO_ROWS = np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.int64)
 
 
 def top_k_of_product(
@@ -210,7 +211,7 @@ def _top_k_by_scipy(
 
     scipy adds up each row in the same order as the kernels, so the scores are equal to the bit.
     """
-    ranking = _empty_ranking(len(queries), min(k, len(factors.right_norms)))
+    ranking = empty_ranking(len(queries), min(k, len(factors.right_norms)))
     allowed = np.ones(len(factors.right_norms), dtype=np.bool_) if candidates is None else candidates
     for q, query in enumerate(queries):
         if q:
@@ -262,7 +263,7 @@ def _top_k_by_index(
     if len(queries) > 1:
         groups, place = np.unique(groups, return_inverse=True)
         place = place.ravel()
-    best = _empty_ranking(len(groups), wanted)
+    best = empty_ranking(len(groups), wanted)
     targets = index.targets(wanted)
 
     def search(block: slice) -> None:
@@ -275,7 +276,7 @@ def _top_k_by_index(
         return_scratch(scratch)
 
     in_blocks(search, len(groups), threads, factors.work)
-    ranking = _empty_ranking(len(queries), limit)
+    ranking = empty_ranking(len(queries), limit)
     kernels.expand_groups(
         place, best.rows, best.scores, best.sizes, index.label_of, index.members, skipped, limit, ranking.rows,
         ranking.scores, ranking.sizes,
@@ -286,7 +287,7 @@ def _top_k_by_index(
 def top_k_of_scores(scores: Floats, skipped: Rows, k: int, candidates: Mask | None = None) -> Ranking:
     """Rank all targets of each query by their scores; shape of scores (queries, targets)."""
     count = scores.shape[1]
-    ranking = _empty_ranking(len(scores), min(k, count))
+    ranking = empty_ranking(len(scores), min(k, count))
     for q, row in enumerate(scores):
         allowed = np.ones(count, dtype=np.bool_) if candidates is None else candidates.copy()
         if skipped[q] >= 0:
@@ -306,20 +307,31 @@ def top_k_of_set(
 
     One kernel call ranks w as the row of one query, unless a weight is negative.
     """
-    if isinstance(factors, Chain) or weights.min() < 0 or not _kernels_pay(factors, "set", 1):
+    if isinstance(factors, Chain) or weights.min() < 0:
         return best_of(score_set(factors, normalisation, members, weights), left_out, k, candidates)
     row = combined_row(rows_of(factors.left, members), weights)
+    rows, scores = top_k_of_combined_row(factors, normalisation, row, row.norm, k + len(left_out), candidates)
+    kept = np.flatnonzero(~np.isin(rows, left_out))[:k]
+    return rows[kept], scores[kept]
+
+
+def top_k_of_combined_row(
+    factors: Factors, normalisation: int | Formula, row: CombinedRow, norm: float, k: int,
+    candidates: Mask | None = None,
+) -> tuple[Rows, Floats]:  # fmt: skip
+    """Rank the targets with a score above 0 of a row of middle nodes without negative values, and its ‖row‖²."""
+    if not _kernels_pay(factors, "set", 1):
+        return best_of(_normalised_set(normalisation, add_up(factors, row), norm, factors.right_norms), _NO_ROWS, k, candidates)
     width = len(factors.right_norms)
-    most = min(k + len(left_out), width)
+    most = min(k, width)
     rows, scores = np.empty(most, dtype=np.int64), np.empty(most)
     scratch = borrow_scratch(width)
     size = _kernels().top_k_of_row(
-        _as_left(factors, row), factors.arrays[1], np.array([row.norm]), factors.right_norms, formula_of(normalisation),
-        0, -1, _ALL if candidates is None else np.array(candidates), scratch, rows, scores,
+        _as_left(factors, row), factors.arrays[1], np.array([norm]), factors.right_norms, formula_of(normalisation),
+        0, -1, _ALL if candidates is None else np.require(candidates, requirements="W"), scratch, rows, scores,
     )  # fmt: skip
     return_scratch(scratch)
-    kept = np.flatnonzero(~np.isin(rows[:size], left_out))[:k]
-    return rows[kept], scores[kept]
+    return rows[:size], scores[:size]
 
 
 def score_set(factors: Product, normalisation: int | Formula, members: Rows, weights: Floats) -> Floats:
@@ -334,7 +346,7 @@ def score_set(factors: Product, normalisation: int | Formula, members: Rows, wei
     if isinstance(factors, Chain):
         return _normalised_set(normalisation, np.asarray(weights @ factors.rows(members)), norm, factors.right_norms)
     row = combined_row(rows_of(factors.left, members), weights)
-    m = _add_up(factors, row.part(1.0)) - _add_up(factors, row.part(-1.0))
+    m = add_up(factors, row.part(1.0)) - add_up(factors, row.part(-1.0))
     return _normalised_set(normalisation, m, norm, factors.right_norms)
 
 
@@ -361,7 +373,7 @@ def set_norm(factors: Product, members: Rows, weights: Floats) -> float:
     return max(0.0, float(products[members] @ weights))
 
 
-def _add_up(factors: Factors, row: CombinedRow) -> Floats:
+def add_up(factors: Factors, row: CombinedRow) -> Floats:
     """Return what the entries of a row, all positive, add to every target."""
     total = np.zeros(len(factors.right_norms))
     if not len(row.middles):

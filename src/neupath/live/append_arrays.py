@@ -9,9 +9,23 @@ from numpy.typing import NDArray
 
 from neupath.errors import GraphError
 from neupath.graph.nodes import Nodes
-from neupath.live.live_kernels import grown
 
 _MOST_BYTES = np.iinfo(np.int32).max  # bytes of text that one Arrow array can hold
+
+
+def grown(array: NDArray[Any], wanted: int, fill: Any = None) -> NDArray[Any]:
+    """Return the array, or, if it has fewer than `wanted` entries, one at least twice as long, filled with `fill`.
+
+    >>> grown(np.array([1, 2]), 3, -1)
+    array([ 1,  2, -1, -1])
+    """
+    if wanted <= len(array):
+        return array
+    longer = np.empty(max(wanted, 2 * len(array)), dtype=array.dtype)
+    longer[: len(array)] = array
+    if fill is not None:
+        longer[len(array) :] = fill
+    return longer
 
 
 class AppendColumn:

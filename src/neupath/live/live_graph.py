@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock, RLock, Thread
+from time import monotonic
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -20,25 +21,21 @@ import pyarrow as pa
 from neupath._runtime.group_commit import GroupCommit
 from neupath.engine.products import combined_row
 from neupath.engine.scorer import Binding, RowChange, RowEdge, Scorer, Updater
-from neupath.engine.topk import Ranking, borrow_scratch, in_blocks, return_scratch
+from neupath.engine.topk import Ranking, empty_ranking, in_blocks
 from neupath.errors import GraphError, NeuPathError, QueryError, WriteError
-from neupath.graph.hin import HIN, Edges, Floats
+from neupath.graph.hin import HIN, Csr, Edges, Floats
 from neupath.graph.metapath import Relation, Schema
 from neupath.graph.nodes import Mask, Nodes, Rows
-from neupath.live import live_kernels as kernels
 from neupath.live.append_arrays import AppendColumn, AppendNodes, in_one_piece
 from neupath.live.live_edges import LiveChange, LiveEdgeTables, NewestEdges
-from neupath.live.live_kernels import ProductArrays
-from neupath.live.live_product import Adjacency, DegreeCounts, LiveMatrices, LiveProduct, both_directions, live_factors
+from neupath.live.live_product import Adjacency, LiveMatrices, LiveProduct, both_directions, live_product
+from neupath.live.overlay import OverlaidFactors
 from neupath.measures.path_measure import PathMeasure
 from neupath.store import Change, Head, RowsChange, Update, Validator, open_store
 
 # ---- Scorer of one version -----------------------------------------------------------------------
 _WORK = 500.0  # additions that a mean query is assumed to need; counting them would cost more than guessing
-_ALL = np.zeros(0, dtype=np.bool_)
 MeasureKey = tuple[str, str]  # name and parameters: equal for measures that score the same
-HalfArrays = tuple[ProductArrays, ProductArrays]
-"""The half-path matrices from the queries and from the targets to the middle."""
 
 
 class LiveScorer(Scorer):
@@ -46,14 +43,11 @@ class LiveScorer(Scorer):
 
     exact = True
 
-    def __init__(self, measure: PathMeasure, hin: HIN, factors: HalfArrays, version: int, key: MeasureKey) -> None:
+    def __init__(self, measure: PathMeasure, view: "View", key: MeasureKey) -> None:
         self.name = measure.name  # type: ignore[misc]
-        self.hin_, self.version, self.key = hin, version, key
+        self.hin_, self.version, self.key = view.hin, view.version, key
         self.measure = measure  # with its meta-path, without a product
-        left, right = factors
-        self._rows, self._columns = left.rows, right.columns
-        self._fields = tuple(tuple(part) for part in (left.rows, right.columns, left.norms, right.norms))
-        self._since_base = version - left.version
+        self._factors = view.factors[key]
 
     def fit(self, hin: HIN) -> Self:
         if hin is not self.hin_:
@@ -63,13 +57,9 @@ class LiveScorer(Scorer):
     def bind(self, hin: HIN) -> Self:
         return self.measure.bind(hin)  # type: ignore[return-value]  # over another graph it is a plain measure
 
-    def additions(self, row: int) -> float | None:
-        """Estimate the additions that a query needs; None if its row has changed since the base."""
-        rows, columns = self._rows, self._columns
-        if row + 1 >= len(rows.indptr) or rows.spans[row] >= 0:
-            return None
-        middles = rows.indices[rows.indptr[row] : rows.indptr[row + 1]]
-        return float((columns.indptr[middles + 1] - columns.indptr[middles]).sum())
+    def additions(self, row: int) -> float:
+        """Count the additions that a query of this row needs along the base; those of changed rows come on top."""
+        return self._factors.additions(row)
 
     @property
     def source_type(self) -> str:
@@ -88,35 +78,27 @@ class LiveScorer(Scorer):
 
     def score_rows(self, queries: Rows) -> Floats:
         scores = np.zeros((len(queries), len(self._targets)))
-        kernels.score_rows(self._fields, self.measure.formula, self._since_base, queries, scores)
+        for q, query in enumerate(queries.tolist()):
+            scores[q] = self._factors.scores(self.measure.formula, *self._factors.row(query))
         return scores
 
     def set_scores(self, members: Rows, weights: Floats) -> Floats:
-        lines = [kernels.row_at(self._fields[0], int(row), self._since_base) for row in members]
-        row = combined_row(lines, weights)
-        scores = np.zeros(len(self._targets))
-        kernels.score_row(
-            self._fields, self.measure.formula, self._since_base, row.middles, row.values, row.norm, scores,
-        )  # fmt: skip
-        return scores
+        row = combined_row([self._factors.row(member)[0] for member in members.tolist()], weights)
+        return self._factors.scores(self.measure.formula, row, row.norm)
 
     def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
-        count = len(self._targets)
-        shape = len(queries), min(k, count)
-        best = Ranking(np.empty(shape, dtype=np.int64), np.empty(shape), np.empty(len(queries), dtype=np.int64))
-        mask = _ALL if candidates is None else np.array(candidates)
-        normalisation = self.measure.formula
+        ranking = empty_ranking(len(queries), min(k, len(self._targets)))
 
         def search(block: slice) -> None:
-            scratch = borrow_scratch(count)
-            best.sizes[block] = kernels.top_k(
-                self._fields, normalisation, self._since_base, queries[block], skipped[block], mask, scratch,
-                best.rows[block], best.scores[block],
-            )  # fmt: skip
-            return_scratch(scratch)
+            for q in range(block.start, block.stop):
+                row, norm = self._factors.row(int(queries[q]))
+                rows, scores = self._factors.top_k(self.measure.formula, row, norm, k + 1, candidates)
+                kept = np.flatnonzero(rows != skipped[q])[:k]
+                ranking.sizes[q] = len(kept)
+                ranking.rows[q, : len(kept)], ranking.scores[q, : len(kept)] = rows[kept], scores[kept]
 
         in_blocks(search, len(queries), threads, _WORK)
-        return best
+        return ranking
 
 
 @dataclass(frozen=True)
@@ -127,19 +109,19 @@ class View:
     ----------
     version : its number; every update makes the next one.
     hin : the graph at this version.
-    factors : the half-path matrices of the attached measures.
+    factors : the products of the attached measures.
     models : by the identity of each attached model, what binds it to this version.
     """
 
     version: int
     hin: HIN
-    factors: Mapping[MeasureKey, HalfArrays]
+    factors: Mapping[MeasureKey, OverlaidFactors]
     models: Mapping[object, Binding] = field(default_factory=dict)
 
     def scorer(self, scorer: Scorer) -> Scorer:
         """Return a measure or a trained model over this version: at once if it is attached, else from scratch."""
         if isinstance(scorer, PathMeasure) and (key := _key_of(scorer, self.hin)) in self.factors:
-            return LiveScorer(scorer.resolve(self.hin), self.hin, self.factors[key], self.version, key)
+            return LiveScorer(scorer.resolve(self.hin), self, key)
         if scorer.identity is None:
             return copy(scorer).fit(self.hin)
         if scorer.identity in self.models:
@@ -152,7 +134,7 @@ class View:
             return None
         measure = copy(scorer.measure)
         measure.hin_ = self.hin
-        return LiveScorer(measure, self.hin, self.factors[scorer.key], self.version, scorer.key)
+        return LiveScorer(measure, self, scorer.key)
 
 
 def _key_of(measure: PathMeasure, hin: HIN) -> MeasureKey:
@@ -168,30 +150,24 @@ def _followers_of(scorer: Scorer, hin: HIN) -> dict[object, Scorer]:
 
 # ---- State of the writer -------------------------------------------------------------------------
 class _State:
-    """A base graph, the log of edges changed since, and all that follows them."""
+    """A base graph, what has changed since, and all that follows the changes."""
 
     def __init__(self, hin: HIN, version: int) -> None:
-        self._base = hin
         self._growing = {node_type: AppendNodes.over(nodes) for node_type, nodes in hin.nodes.items()}
-        self._nodes = hin.nodes  # of the newest version
-        self._num_edges = sum(int(matrix.nnz) for matrix in hin.matrices.values())
-        self._log: list[RowEdge] = []
-        self._edge_counts: dict[Relation, DegreeCounts] = {}
         self._edge_log: list[tuple[Relation, RowsChange]] = []
         self._described: Mapping[Relation, Edges] = hin.edge_tables  # those that all changes tell of
-        self._edge_tables = LiveEdgeTables(self._described, self._edge_log, 0)
         self.newest_edges = NewestEdges(self._described, self._edge_log)
-        self._adjacency = Adjacency(hin, version, self._log, self.newest_edges)
-        self._products: dict[MeasureKey, tuple[LiveProduct, LiveProduct]] = {}
+        self._adjacency = Adjacency(hin, self.newest_edges)
+        self._products: dict[MeasureKey, LiveProduct] = {}
         self._updaters: dict[object, Updater] = {}
         self.attached: dict[object, Scorer] = {}  # by the key of a measure or the identity of a model
         self.view = View(version, hin, MappingProxyType({}))
 
     @property
     def changed_share(self) -> float:
-        """Entries changed per entry of the base, the largest of all products and the graph."""
-        changed = len(self._log) / max(1, self._num_edges)
-        return max(changed, *(half.changed_share for halves in self._products.values() for half in halves), 0.0)
+        """Entries of changed rows per entry of the base, the largest of all products and the graph."""
+        shares = (product.changed_share for product in self._products.values())
+        return max(self._adjacency.changed_share, *shares, 0.0)
 
     def attach(self, scorer: Scorer) -> None:
         """Build what a measure or a model needs over the newest version; it follows all later changes."""
@@ -214,9 +190,9 @@ class _State:
             fitted = measure.bind(self.view.hin)
         except (GraphError, QueryError):  # a norm overflows; `View.scorer` raises it to whoever wants the scores
             return
-        factors, key = live_factors(fitted, self._adjacency), _key_of(measure, self.view.hin)
-        if factors is not None:
-            self._products[key], self.attached[key] = factors, measure
+        product, key = live_product(fitted, self._adjacency), _key_of(measure, self.view.hin)
+        if product is not None:
+            self._products[key], self.attached[key] = product, measure
             self._publish(self.view.version, self.view.hin)
 
     def detach(self, key: Any) -> None:
@@ -226,27 +202,27 @@ class _State:
 
     def apply(self, change: RowChange) -> None:
         """Follow one change; readers see all of it at once, when the next view is published."""
+        nodes, tables = self.view.hin.nodes, self.view.hin.edge_tables
         if change.nodes:
-            self._add_nodes(change.nodes)
-        self._log += change.edges
+            self._growing |= {node_type: self._growing[node_type].append(own) for node_type, own in change.nodes.items()}
+            nodes = MappingProxyType({node_type: grown.nodes for node_type, grown in self._growing.items()})
+            self._adjacency.grow(nodes)
         if self._described:
-            self._follow_edge_rows(change)
+            tables = self._follow_edge_rows(change, tables)
         edges = both_directions(change.edges)
         self._adjacency.put(edges)
-        for left, right in self._products.values():
-            for half in (left,) if left is right else (left, right):
-                half.follow(edges, change.version)
+        base = self.view.hin
+        self._adjacency.hin = hin = HIN(base.schema, nodes, self._adjacency.matrices(), base.notes, tables)
+        for product in self._products.values():
+            product.follow(edges)
         dropped = self._drop_unsound()
-        sizes = self._adjacency.sizes
-        matrices = LiveMatrices(self._base.matrices, self._log, len(self._log), sizes, self._edge_counts)
-        hin = HIN(self._base.schema, self._nodes, matrices, self._base.notes, self._edge_tables)
         for updater in self._updaters.values():
             updater.apply(hin, change)
         self._publish(change.version, hin)
         for measure in dropped:
             self.attach_if_possible(measure)
 
-    def _follow_edge_rows(self, change: RowChange) -> None:
+    def _follow_edge_rows(self, change: RowChange, tables: Mapping[Relation, Edges]) -> Mapping[Relation, Edges]:
         """Follow the single edges that a change ends and brings; a table of edges it does not tell of is dropped."""
         rows = change.edge_rows if isinstance(change, LiveChange) else {}
         for relation, changed in rows.items():
@@ -256,49 +232,41 @@ class _State:
         if lost:
             self._described = {relation: self._described[relation] for relation in self._described.keys() - lost}
             self.newest_edges.keep(self._described)
-        if rows or lost:
-            self._edge_tables = LiveEdgeTables(self._described, self._edge_log, len(self._edge_log))
-
-    def _add_nodes(self, new: Mapping[str, Nodes]) -> None:
-        self._growing |= {node_type: self._growing[node_type].append(nodes) for node_type, nodes in new.items()}
-        self._nodes = MappingProxyType({node_type: grown.nodes for node_type, grown in self._growing.items()})
-        self._adjacency.grow(self._nodes)
-        sizes = self._adjacency.sizes
-        for halves in self._products.values():
-            for half in halves:
-                half.grow(sizes[half.steps[0].step.source], sizes[half.steps[-1].step.target])
+        return LiveEdgeTables(self._described, self._edge_log, len(self._edge_log)) if rows or lost else tables
 
     def _drop_unsound(self) -> list[Scorer]:
         """Detach and return the measures that have to be fitted from scratch, which may say what is wrong.
 
         Their norms overflow, their weights are not finite, or a node that they pin may now be another.
         """
-        unsound = [key for key, halves in self._products.items() if not all(half.is_finite for half in halves)]
+        unsound = [key for key, product in self._products.items() if not product.is_sound]
         for key in unsound:
             del self._products[key]
         return [self.attached.pop(key) for key in unsound]
 
     def _publish(self, version: int, hin: HIN) -> None:
-        factors = {key: (left.arrays, right.arrays) for key, (left, right) in self._products.items()}
+        factors = {key: product.factors for key, product in self._products.items()}
         models = {identity: updater.snapshot() for identity, updater in self._updaters.items()}
         self.view = View(version, hin, factors, models)
 
 
 # ---- The live graph ------------------------------------------------------------------------------
 COMPACTION_SHARE = 0.05
-"""Entries changed per entry of the base at which compaction begins; docs/live.md says how it was measured."""
+"""Entries of changed rows per entry of the base at which compaction begins; docs/live.md says how it was measured."""
+_REST = 9
+"""Compaction rests for so many times as long as the last one took, so that it takes a tenth of a core at most."""
 
 
 class LiveGraph:
     """A graph in memory whose edges change while it is searched: one writer at a time, any number of readers.
 
-    Changes are stored beside an immutable base; compaction merges both into a new base, in the background.
+    The rows that changes reach are stored beside an immutable base; compaction makes a new base, in the background.
 
     Parameters
     ----------
     hin : the graph to begin with.
     version : its number.
-    compaction_share : entries changed per entry of the base at which compaction begins.
+    compaction_share : entries of changed rows per entry of the base at which compaction begins.
 
     >>> from neupath import PathSim, load
     >>> from neupath.store import Edge, Update
@@ -314,6 +282,7 @@ class LiveGraph:
         self._state = _State(hin, version)
         self._compaction_share = compaction_share
         self._writing, self._compacting = RLock(), Lock()
+        self._rests_until = 0.0  # the compaction
         self._since: list[RowChange] = []  # the changes since the base
         self._head: Head | None = None  # by keys, which are rows here; None if it is not up to date
 
@@ -361,12 +330,15 @@ class LiveGraph:
             self._state.apply(change)
             self._since.append(change)
             self._head = None
-        if self._state.changed_share > self._compaction_share and not self._compacting.locked():
+        if monotonic() < self._rests_until or self._compacting.locked():
+            return
+        if self._state.changed_share > self._compaction_share:
             Thread(target=self.compact, daemon=True).start()
 
     def compact(self) -> None:
         """Build a new base while readers and the writer go on, then switch to it."""
         with self._compacting:
+            began = monotonic()
             with self._writing:
                 view, attached, done = self._state.view, list(self._state.attached.values()), len(self._since)
             fresh = _State(_materialised(view.hin), view.version)
@@ -381,6 +353,7 @@ class LiveGraph:
                     fresh.detach(key)
                 self._state, self._since = fresh, self._since[done:]
                 self._head = None  # it would keep the old base in memory
+            self._rests_until = monotonic() + _REST * (monotonic() - began)
 
 
 def _materialised(hin: HIN) -> HIN:
@@ -452,22 +425,25 @@ class VersionCache:
 
 def _without_matrices(view: View) -> View:
     """Return the view without the matrices it has computed, so that a cached view holds little."""
-    if not isinstance(view.hin.matrices, LiveMatrices):
-        return view
     hin, tables = view.hin, view.hin.edge_tables
+    matrices = hin.matrices.fresh() if isinstance(hin.matrices, LiveMatrices) else hin.matrices
     fresh = tables.fresh() if isinstance(tables, LiveEdgeTables) else tables
-    return replace(view, hin=HIN(hin.schema, hin.nodes, view.hin.matrices.fresh(), hin.notes, fresh))
+    factors = {key: replace(own) for key, own in view.factors.items()}
+    return replace(view, hin=HIN(hin.schema, hin.nodes, matrices, hin.notes, fresh), factors=factors)
 
 
 def _part_sizes(view: View, known: Sizes) -> Sizes:
     """Return the bytes of all parts of a view; those `known` from the view before are not counted again."""
-    matrices = view.hin.matrices
-    base = matrices.base if isinstance(matrices, LiveMatrices) else matrices
     sizes = {part: size for nodes in view.hin.nodes.values() for part, size in _node_sizes(nodes, known).items()}
-    sizes[id(base)] = sum(m.data.nbytes + m.indices.nbytes + m.indptr.nbytes for m in base.values())
-    halves = (half for factors in view.factors.values() for half in factors)
-    arrays = {id(half.rows.data): (*half.rows, *half.columns, *half.norms) for half in halves}
-    return sizes | {part: sum(array.nbytes for array in own) for part, own in arrays.items()}
+    matrices = view.hin.matrices
+    overlays = list(matrices.overlays.values()) if isinstance(matrices, LiveMatrices) else []
+    parts: list[Csr] = [] if overlays else list(matrices.values())
+    for factors in view.factors.values():
+        overlays += [factors.left, factors.right]
+        parts += [factors.base.left, factors.base.right]
+    parts += [overlay.base for overlay in overlays]
+    sizes |= {id(part): part.data.nbytes + part.indices.nbytes + part.indptr.nbytes for part in parts}
+    return sizes | {id(block): block.num_bytes for overlay in overlays for block in overlay.blocks}
 
 
 def _node_sizes(nodes: Nodes, known: Sizes) -> Sizes:

@@ -59,8 +59,7 @@ class LightSearcher:
 
     def is_light(self, row: int) -> bool:
         if isinstance(self.scorer, LiveScorer):
-            additions = self.scorer.additions(row)
-            return additions is not None and additions <= _LIGHT / 2  # the changes since come on top
+            return self.scorer.additions(row) <= _LIGHT / 2  # the changes since come on top
         if self._additions is None or self._additions[row] > _LIGHT:
             return False
         factors: Factors = self.scorer.factors_  # type: ignore[attr-defined]

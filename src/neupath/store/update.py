@@ -1,11 +1,10 @@
 """An update of a graph: its edges and nodes by id, and the tables it is read from.
 
-An update takes four shapes on its way to a search:
+An update takes three shapes on its way to a search:
 
 1. `Update`, with `Edge` and `Node`: ids, as the user gives them. The service validates its JSON straight into it.
 2. `Change` (store/versions.py): checked, by keys. The database writes it, and followers receive it.
 3. `RowChange` (engine/scorer.py): by rows of the graph in memory, which the live graph applies.
-4. The arrays of the kernels: entries of half-path matrices, each valid from a version on (live/live_kernels.py).
 """
 
 import csv
