@@ -1,7 +1,7 @@
-"""Compare updating a live graph by one edge with a rebuild, and measure what uncompacted entries cost queries.
+"""Compare updating a live graph by one edge with a rebuild, and measure what rows that changed cost queries.
 
 `python benchmarks/live.py` measures this interleaved in one process, at a million edges, and prints one JSON object per
-line, with the share of changed entries at which compaction pays; `--figure docs/live.svg` draws the query times.
+line, with the share of changed rows at which compaction pays; `--figure docs/live.svg` draws the query times.
 """
 
 import argparse

@@ -321,7 +321,9 @@ def top_k_of_combined_row(
 ) -> tuple[Rows, Floats]:  # fmt: skip
     """Rank the targets with a score above 0 of a row of middle nodes without negative values, and its ‖row‖²."""
     if not _kernels_pay(factors, "set", 1):
-        return best_of(_normalised_set(normalisation, add_up(factors, row), norm, factors.right_norms), _NO_ROWS, k, candidates)
+        return best_of(
+            _normalised_set(normalisation, add_up(factors, row), norm, factors.right_norms), _NO_ROWS, k, candidates
+        )
     width = len(factors.right_norms)
     most = min(k, width)
     rows, scores = np.empty(most, dtype=np.int64), np.empty(most)

@@ -204,7 +204,9 @@ class _State:
         """Follow one change; readers see all of it at once, when the next view is published."""
         nodes, tables = self.view.hin.nodes, self.view.hin.edge_tables
         if change.nodes:
-            self._growing |= {node_type: self._growing[node_type].append(own) for node_type, own in change.nodes.items()}
+            self._growing |= {
+                node_type: self._growing[node_type].append(own) for node_type, own in change.nodes.items()
+            }
             nodes = MappingProxyType({node_type: grown.nodes for node_type, grown in self._growing.items()})
             self._adjacency.grow(nodes)
         if self._described:

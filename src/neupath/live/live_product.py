@@ -175,7 +175,7 @@ class LiveLeg:
 
     def __rmatmul__(self, rows: Csr) -> Csr:
         """Return some rows times this leg, added up in the order of each row, as scipy does."""
-        others = self[rows.indices]
+        others = self[rows.indices.astype(np.int64)]
         counts, width = np.diff(others.indptr), others.shape[1]
         starts = np.repeat(np.arange(rows.shape[0]) * width, np.diff(rows.indptr))
         keys, values = np.repeat(starts, counts) + others.indices, np.repeat(rows.data, counts) * others.data
@@ -205,13 +205,14 @@ class LiveLeg:
 
     def _rescale(self, rows: Rows, columns: Rows) -> None:
         links, back, leg = self.leg.step.links, self._back.links, self.leg
+        sums: Floats  # added in the order in which scipy adds up the rows, and the columns, of a matrix
         if leg.row_power:
             sums = self._take(links, rows).sum(axis=1)
             self._row_scale = _with_powers(self._row_scale, rows, sums, leg.row_power)
         if leg.column_power:
             entries = self._take(back, columns)
             own = np.repeat(np.arange(len(columns)), np.diff(entries.indptr))
-            sums = np.bincount(own, weights=entries.data, minlength=len(columns))  # in order, as scipy sums columns
+            sums = np.asarray(np.bincount(own, weights=entries.data, minlength=len(columns)), dtype=np.float64)
             self._column_scale = _with_powers(self._column_scale, columns, sums, leg.column_power)
 
     @property

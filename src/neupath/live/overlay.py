@@ -6,9 +6,10 @@ A version never changes. A later one has other rows in place of some, and shares
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from neupath.engine.formula import Formula, normalised
@@ -24,7 +25,7 @@ _NO_ROWS = np.zeros(0, dtype=np.int64)
 class Row(NamedTuple):
     """A row of a matrix: its columns, ascending, the values there, and ‖row‖², which only half-paths need."""
 
-    columns: Rows
+    columns: NDArray[Any]
     values: Floats
     norm: float = 0.0
 
@@ -33,16 +34,22 @@ def add_up_entries(keys: Rows, values: Floats, shape: tuple[int, int]) -> Csr:
     """Return the matrix of the sums of some values, each added in order to the entry at row·width + column."""
     height, width = shape
     if height * width <= 16 * len(keys):  # sorting would take longer
-        sums = np.bincount(keys, weights=values, minlength=height * width)
+        sums: Floats = np.asarray(np.bincount(keys, weights=values, minlength=height * width), dtype=np.float64)
         distinct = np.flatnonzero(sums)
         sums = sums[distinct]
     else:
         distinct, place = np.unique(keys, return_inverse=True)
-        sums = np.bincount(place, weights=values, minlength=len(distinct))
+        sums = np.asarray(np.bincount(place, weights=values, minlength=len(distinct)), dtype=np.float64)
         distinct, sums = distinct[sums != 0], sums[sums != 0]
     indptr = np.searchsorted(distinct, np.arange(height + 1) * width)
     columns = distinct - np.repeat(np.arange(height) * width, np.diff(indptr))
-    return csr_array((sums, columns, indptr), shape=shape)
+    return _csr(columns, sums, indptr, shape)
+
+
+def _csr(columns: NDArray[Any], values: Floats, indptr: Rows, shape: tuple[int, int]) -> Csr:
+    matrix: Csr = csr_array((values, columns, indptr.astype(columns.dtype, copy=False)), shape=shape)
+    matrix.has_sorted_indices = True
+    return matrix
 
 
 def keys_of(matrix: Csr) -> Rows:
@@ -108,9 +115,7 @@ class Block:
         indptr = np.cumsum([0, *(len(row.values) for row in rows)])
         width = 1 + max((int(row.columns[-1]) for row in rows if len(row.columns)), default=-1)
         columns, values = np.concatenate([row.columns for row in rows]), np.concatenate([row.values for row in rows])
-        matrix = csr_array((values, columns, indptr), shape=(len(rows), width))
-        matrix.has_sorted_indices = True
-        return freeze(matrix)
+        return freeze(_csr(columns, values, indptr, (len(rows), width)))
 
     @cached_property
     def _factors(self) -> Factors:
@@ -126,7 +131,7 @@ class Block:
         scratch = borrow_scratch(width)
         dense = scratch[0][:width]
         dense[row.middles] = row.values
-        total: Floats = self._matrix @ dense
+        total: Floats = np.asarray(self._matrix @ dense)
         dense[row.middles] = 0.0
         return_scratch(scratch)
         return total
@@ -185,35 +190,31 @@ class Overlay:
 
     def take(self, rows: Rows) -> Csr:
         """Return some rows, in the order in which they are given."""
+        if len(rows) == 1:
+            row = self.row(int(rows[0]))
+            return _csr(row.columns, row.values, np.array([0, len(row.values)]), (1, self.shape[1]))
         base, height = self.base, self.base.shape[0]
         within = np.minimum(rows, height)
         starts = base.indptr[within].astype(np.int64)
         counts = base.indptr[np.minimum(rows + 1, height)] - starts
         own = {}
         for place in np.flatnonzero(self._may_differ[within]).tolist():
-            row = self.find(int(rows[place]))
-            if row is not None:
-                own[place], counts[place] = row, len(row.values)
-        indptr = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum(counts, out=indptr[1:])
-        if len(rows) == 1:
-            at: slice | Rows = slice(starts[0], starts[0] + counts[0])
-        else:
-            at = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts)
-        if not own:
-            indices, data = base.indices[at], base.data[at]
-        elif len(rows) == 1:
-            indices, data, _ = own[0]
-        else:
-            is_base = np.ones(len(rows), dtype=np.bool_)
-            is_base[list(own)] = False
-            to = np.flatnonzero(np.repeat(is_base, counts))
-            indices, data = np.empty(indptr[-1], dtype=base.indices.dtype), np.empty(indptr[-1])
-            indices[to], data[to] = base.indices[at[to]], base.data[at[to]]
-            for place, (columns, values, _) in own.items():
-                span = slice(indptr[place], indptr[place + 1])
-                indices[span], data[span] = columns, values
-        return csr_array((data, indices, indptr.astype(indices.dtype)), shape=(len(rows), self.shape[1]))
+            replacement = self.find(int(rows[place]))
+            if replacement is not None:
+                own[place], counts[place] = replacement, len(replacement.values)
+        indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(counts)])
+        at, of_base = (
+            np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], counts),
+            np.ones(len(rows), dtype=np.bool_),
+        )
+        of_base[list(own)] = False
+        to = np.flatnonzero(np.repeat(of_base, counts)) if own else slice(None)
+        indices, data = np.empty(indptr[-1], dtype=base.indices.dtype), np.empty(indptr[-1])
+        indices[to], data[to] = base.indices[at[to]], base.data[at[to]]
+        for place, row in own.items():
+            span = slice(indptr[place], indptr[place + 1])
+            indices[span], data[span] = row.columns, row.values
+        return _csr(indices, data, indptr, (len(rows), self.shape[1]))
 
     def replaced(self, rows: Mapping[int, Row]) -> "Overlay":
         """Return the matrix with other rows in place of some."""
