@@ -23,7 +23,7 @@ from neupath.learn.registry import (
     suggested_type,
 )
 from neupath.measures import Combination, is_graph_measure
-from neupath.requests import Compare, Evidence, Explain, Join, MetaPaths, Search, SetOfNodes, Similarity, Targets
+from neupath.requests import Compare, Evidence, Explain, Join, Search, SetOfNodes, Similarity, Targets
 
 if TYPE_CHECKING:
     from neupath.engine.join import Joined
@@ -66,18 +66,23 @@ def _to_dict(hits: Hits, known: Mapping[str, Any]) -> dict[str, Any]:
 
 def search(hin: HIN, asked: Search, progress: Progress = no_progress) -> SearchAnswer:
     """Find the nodes most similar to each query, or to a set, with the evidence that is asked for."""
-    scorer = scorer_of(hin, asked, asked.queries, progress)
+    scorer = scorer_of(hin, asked, asked.all_queries, progress)
     options: SearchOptions = {
         "include_query": asked.include_query, "zeros": asked.zeros, "diverse": asked.diverse, "where": asked.where,
         "unless": asked.unless, "among": read_among(asked),
     }  # fmt: skip
     if asked.added or asked.removed:
-        if len(asked.queries) > 1:
-            raise QueryError(f"‹added› and ‹removed› add to one ‹query›, and {len(asked.queries)} are given; give one")
-        members = read_set(hin, scorer.source_type, str(asked.queries[0]), asked)
+        if len(asked.all_queries) > 1:
+            raise QueryError(
+                f"‹added› and ‹removed› add to one ‹query›, and {len(asked.all_queries)} are given; give one"
+            )
+        members = read_set(hin, scorer.source_type, str(asked.all_queries[0]), asked)
         labels, results = [members.label], [scorer.top_k(members.as_dict(), asked.k, **options)]
     else:
-        labels, results = [str(query) for query in asked.queries], scorer.top_k(asked.queries, asked.k, **options)
+        labels, results = (
+            [str(query) for query in asked.all_queries],
+            scorer.top_k(asked.all_queries, asked.k, **options),
+        )
     evidence = find_evidence(scorer, results, asked, progress) if asked.wants_evidence else [{} for _ in results]
     ties = [0 if asked.diverse is not None else scorer.count_ties(hits, asked.k, **options) for hits in results]
     return SearchAnswer(scorer, labels, results, evidence, ties)
@@ -95,22 +100,13 @@ def scorer_of(
 
 def is_sum(asked: Similarity) -> bool:
     """Whether a question adds up scores along several meta-paths."""
-    return asked.weights is not None or len(_listed(asked.metapath)) > 1 or is_combined(asked.measure)
+    return asked.weights is not None or len(asked.metapaths) > 1 or is_combined(asked.measure)
 
 
-def _listed(metapath: MetaPaths) -> list[str]:
-    return [metapath] if isinstance(metapath, str) else list(metapath or ())
-
-
-def _one_metapath(hin: HIN, metapath: MetaPaths, query: Id) -> str:
-    """Return the first meta-path that is given, or raise an error that lists some for the query."""
-    paths = _listed(metapath)
-    return paths[0] if paths else str(required_metapath(hin.schema, None, suggested_type(hin, [query])))
-
-
-def read_metapath(hin: HIN, metapath: str | None, query: Id) -> MetaPath:
+def read_metapath(hin: HIN, metapath: str | None, query: Id, **refinement: Any) -> MetaPath:
     """Return the meta-path that is given, or raise an error that lists some for the query."""
-    return hin.metapath(_one_metapath(hin, metapath, query))
+    text = metapath or str(required_metapath(hin.schema, None, suggested_type(hin, [query])))
+    return hin.metapath(text, **refinement)
 
 
 def read_among(asked: Targets) -> list[Id] | None:
@@ -198,8 +194,8 @@ def explain(hin: HIN, asked: Explain) -> "Explanation | SetExplanation | ModelEx
                 "nor ‹model›"
             )
         return explain_model(scorer_of(hin, asked), asked.query, asked.target, **options)
-    path = hin.metapath(_one_metapath(hin, asked.metapath, asked.query), **asked.refinement)
-    options["measure"] = asked.measure or DEFAULT_MEASURE
+    path = read_metapath(hin, asked.one_metapath, asked.query, **asked.refinement)
+    options["measure"] = asked.chosen_measure
     if is_set:
         members = read_set(hin, path.source, str(asked.query), asked)
         return explain_set(hin, path, members, asked.target, **options)
@@ -210,13 +206,13 @@ def compare(hin: HIN, asked: Compare) -> "RankComparison":
     """Rank the hits of a query by every measure along every meta-path, side by side."""
     from neupath.evidence.comparison import compare as compare_rankings
 
-    paths, scorers = _listed(asked.metapath), []
+    paths, scorers = list(asked.metapath), []
     for measure in asked.measure or [DEFAULT_MEASURE]:
         if is_graph_measure(measure):
             own_type = asked.node_type or (hin.metapath(paths[0]).source if paths else None)
             scorers.append(make_scorer(hin, measure=measure, node_type=own_type, queries=[asked.query]))
         else:
-            chosen = paths or [_one_metapath(hin, None, asked.query)]
+            chosen = paths or [str(read_metapath(hin, None, asked.query))]
             scorers += [make_scorer(hin, metapath=path, measure=measure) for path in chosen]
     is_set = asked.added or asked.removed
     members = read_set(hin, scorers[0].source_type, asked.query, asked) if is_set else None
@@ -262,8 +258,7 @@ def join(
     from neupath.engine.join import join as join_all
     from neupath.evidence.significance import PERMUTATIONS, add_p_values, check_significance
 
-    paths = _listed(asked.metapath)
-    path = asked.refine(hin, paths if is_sum(asked) else next(iter(paths), None))
+    path = asked.refine(hin, asked.metapaths if is_sum(asked) else asked.one_metapath)
     if isinstance(path, MetaPath):
         show(path)
     engine: JoinEngine = LocalEngine(asked.threads)

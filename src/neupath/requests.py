@@ -22,6 +22,8 @@ MetaPaths = str | Sequence[str] | None
 """One meta-path or, where several are added up or compared, some of them."""
 _FROM_0, _FROM_1 = {"ge": 0, "le": 2**31}, {"ge": 1, "le": 2**31}
 _SEED = {"ge": 0, "lt": 2**63}
+DEFAULT_MEASURE = "pathsim"
+TIMES = ("time", "since", "until", "now", "half_life")
 
 
 # ---- What a field says ---------------------------------------------------------------------------
@@ -61,8 +63,9 @@ class Question:
     One constructor serves them all, because a start would wait for dozens that `dataclass` compiles.
     """
 
-    def __init_subclass__(cls) -> None:
-        dataclass(init=False, repr=False, eq=False, match_args=False)(cls)
+    def __init_subclass__(cls, *, is_form: bool = False) -> None:
+        if not is_form:  # pydantic makes the dataclasses that check what comes over HTTP
+            dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=True)(cls)
 
     def __init__(self, **values: Any) -> None:
         for each in fields(self):  # type: ignore[arg-type]
@@ -72,6 +75,9 @@ class Question:
             vars(self)[each.name] = value
         if values:
             raise TypeError(f"{type(self).__name__} has no {next(iter(values))}")
+        self.__post_init__()
+
+    def __post_init__(self) -> None:
         self.check()
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -101,7 +107,9 @@ def options_of(kind: type[Any], interface: Literal["cli", "http"]) -> Iterator[t
 class Refinement(Question):
     """The options that put weights and a time window into a meta-path."""
 
-    weight: Sequence[str] = option("The weight of a relation's edges, such as 'rates=rating - 2.5'.", default=())
+    weight: Sequence[str] = option(
+        "The weight of a relation's edges, such as 'rates=rating - 2.5'.", default=(), limits={"max_length": 100}
+    )
     time: str | None = option("The attribute that holds times, of edges or of nodes on the way.", default=None)
     since: str | None = option("The first time that counts.", default=None)
     until: str | None = option("The last time that counts.", default=None)
@@ -111,8 +119,7 @@ class Refinement(Question):
     @property
     def refinement(self) -> dict[str, Any]:
         """The weights and times that were given, as the parameters of `HIN.metapath`."""
-        names = ("time", "since", "until", "now", "half_life")
-        options = {name: value for name in names if (value := getattr(self, name)) is not None}
+        options = {name: value for name in TIMES if (value := getattr(self, name)) is not None}
         if not self.weight:
             return options
         from neupath.graph.refinement import parse_weights  # takes a while to import
@@ -152,7 +159,7 @@ class Similarity(Refinement):
     measure: str | None = option(
         "Along ‹metapath›: {path_measures}, avgsim, relsim; settings follow as in tversky:alpha=1,beta=0. Over the "
         "whole graph: {graph_measures}.",
-        "--measure -m", default=None, default_text="pathsim", http="One of GET /api/measures.",
+        "--measure -m", default=None, default_text="pathsim", http="One of GET /api/measures; pathsim by default.",
     )  # fmt: skip
     node_type: str | None = option(
         "The type of the nodes to rank, for a measure over the whole graph.", default=None,
@@ -163,13 +170,29 @@ class Similarity(Refinement):
         http="One of GET /api/models, instead of a measure and a meta-path.",
     )  # fmt: skip
 
+    @property
+    def metapaths(self) -> list[str]:
+        return [self.metapath] if isinstance(self.metapath, str) else list(self.metapath or ())
+
+    @property
+    def one_metapath(self) -> str | None:
+        """The first meta-path: the only one where scores are not added up."""
+        return next(iter(self.metapaths), None)
+
+    @property
+    def chosen_measure(self) -> str:
+        return self.measure or DEFAULT_MEASURE
+
 
 class MeasureOfPath(Question):
     """A measure along one meta-path."""
 
     metapath: str | None = option("The meta-path, such as movie-actor-movie or MAM.", "--metapath -p", default=None)
     measure: str = option(
-        "One of {path_measures}.", "--measure -m", default="pathsim", http="One of GET /api/measures."
+        "One of {path_measures}.",
+        "--measure -m",
+        default="pathsim",
+        http="One of GET /api/measures; pathsim by default.",
     )
 
 
@@ -280,7 +303,8 @@ class Search(Similarity, Targets, SetOfNodes, Evidence, AsOf):
     zeros: bool = option("Fill up with targets of score 0.", default=False)
 
     @property
-    def queries(self) -> list[Id]:
+    def all_queries(self) -> list[Id]:
+        """The queries, also where there is one."""
         return [self.query] if isinstance(self.query, Id) else list(self.query)
 
     @property
@@ -301,11 +325,21 @@ class Search(Similarity, Targets, SetOfNodes, Evidence, AsOf):
             raise QueryError("‹significance› has no p-value of a node with itself; leave out ‹include_query›")
 
 
+class Significance(MeasureOfPath, Evidence):
+    """A search with the p-value of every hit."""
+
+    queries: Sequence[Id] = option("Ids or names.", limits={"min_length": 1})
+    k: int = option("How many hits.", "-k", default=10, limits=_FROM_1)
+    where: Sequence[str] = option("Keep targets whose attribute fits, such as 'year >= 2000'.", default=())
+    unless: Sequence[str] = option("Leave out targets that this meta-path relates to the query.", default=())
+    significance: bool = option("Always.", default=True, only="cli")
+
+
 class Compare(SetOfNodes, AsOf):
     """The hits of a query by several meta-paths or measures, side by side."""
 
-    query: str = option("An id or a name.", argument="QUERY")
-    metapath: MetaPaths = option("The meta-path, such as movie-actor-movie or MAM.", "--metapath -p", default=None)
+    query: str = option("An id, or a name that only one node has.", argument="QUERY")
+    metapath: Sequence[str] = option("The meta-path, such as movie-actor-movie or MAM.", "--metapath -p", default=())
     measure: Sequence[str] = option("As for search.", "--measure -m", default=(), default_text="pathsim")
     k: int = option("How many hits of each.", "-k", default=10)
     node_type: str | None = option("The type of QUERY, if all measures look at the whole graph.", default=None)
@@ -316,11 +350,11 @@ class Compare(SetOfNodes, AsOf):
 class Explain(Similarity, SetOfNodes, AsOf):
     """What makes two nodes similar."""
 
-    query: Id = option("An id or a name.", argument="A")
-    target: Id = option("An id or a name.", argument="B")
+    query: Id = option("An id, or a name that only one node has.", argument="A")
+    target: Id = option("An id, or a name that only one node has.", argument="B")
     measure: str | None = option(
         "One of {path_measures}, avgsim or relsim.", "--measure -m", default=None, default_text="pathsim",
-        http="One of GET /api/measures.",
+        http="One of GET /api/measures; pathsim by default.",
     )  # fmt: skip
     node_type: str | None = option(
         "The type of ‹query› and ‹target›, where several have them.", default=None, only="http"
@@ -334,7 +368,11 @@ class Explain(Similarity, SetOfNodes, AsOf):
         http="How many groups and paths to list; the others are summed.",
     )  # fmt: skip
     paths: int | None = option(
-        "How many paths to show of each group.", default=None, default_text="1; in HTML 10", limits=_FROM_0
+        "How many paths to show of each group.",
+        default=None,
+        default_text="1; in HTML 10",
+        limits=_FROM_0,
+        http="How many paths to list of each group; 1 by default.",
     )
     k: int = option("Say why ‹target› is not among the k most similar to ‹query›, if it is not.", "-k", default=10,
                     limits=_FROM_1)  # fmt: skip
@@ -346,7 +384,7 @@ class Explain(Similarity, SetOfNodes, AsOf):
 class Relate(AsOf):
     """Which meta-paths join two nodes."""
 
-    query: str = option("An id or a name.", argument="A")
+    query: str = option("An id, or a name that only one node has.", argument="A")
     target: str = option("An id or a name, also of another type.", argument="B")
     max_steps: int = option("The most steps of a meta-path, 20 at most.", default=4, limits=_FROM_1)
     measure: str | None = option(
@@ -366,8 +404,8 @@ class Relate(AsOf):
 class WhatIf(MeasureOfPath, AsOf):
     """The fewest edges or nodes that decide whether a target is among the best hits of a query."""
 
-    query: Id = option("An id or a name.", argument="A")
-    target: Id = option("An id or a name.", argument="B")
+    query: Id = option("An id, or a name that only one node has.", argument="A")
+    target: Id = option("An id, or a name that only one node has.", argument="B")
     k: int = option("How many hits count as the best.", "-k", default=10, limits=_FROM_1)
     remove: str | None = option("Remove edges, or nodes of this type, to move ‹target› out of the best.", default=None)
     add: str | None = option("Add edges, or nodes of this type, to bring ‹target› into the best.", default=None)
@@ -421,8 +459,8 @@ class Infer(TypesOfPairs):
 
     pairs: Any = option("A table with the header query,target,score, or of similar pairs.", argument="PAIRS.csv")
     max_length: int = option("The most steps of a meta-path.", default=6, limits={"ge": 2, "le": 20})
-    measures: Sequence[str] = option(
-        "Only this measure.", "--measure -m", default=(), default_text="any", http="Only these measures."
+    measures: Sequence[str] | None = option(
+        "Only this measure.", "--measure -m", default=None, default_text="any", http="Only these measures."
     )
     asymmetric: bool = option("Also try paths that are not symmetric.", default=False)
     conditions: Sequence[str] = option(

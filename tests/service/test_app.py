@@ -215,9 +215,9 @@ def test_errors_name_the_next_step(running: Running, url: str, status: int, mess
          "more than the 100,000 hits a call may ask for; ask in parts, or start a join job"),
         ("search", {"queries": ["Mike"], "path": "APA"}, "path is not a parameter or field of this request"),
         ("search", {"queries": [True], "metapath": "APA"}, "queries.0 is True: input should be a valid string"),
-        ("search", {"k": "x", "wher": [], "among": 1, "zeros": 7}, "k is 'x': input should be a valid integer, "
-         "unable to parse string as an integer; zeros is 7: input should be a valid boolean, unable to interpret "
-         "input; queries is missing (and 2 more)"),
+        ("search", {"k": "x", "wher": [], "among": 1, "zeros": 7}, "among is 1: input should be a valid list; k is "
+         "'x': input should be a valid integer, unable to parse string as an integer; zeros is 7: input should be a "
+         "valid boolean, unable to interpret input (and 2 more)"),
         ("infer", {"pairs": [{"query": "Mike", "target": "Bob", "score": 1}, {"query": "Mike", "target": "Ann"}]},
          "some pairs have a score and some have none; give all a score, or none"),
         ("search", {"queries": ["x" * 20_001], "metapath": "APA"}, "queries.0 is '" + "x" * 99 +

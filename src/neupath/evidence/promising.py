@@ -8,8 +8,10 @@ from neupath._runtime.progress import check_cancelled
 from neupath.engine.hits import Hits
 from neupath.engine.products import multiplications
 from neupath.engine.scorer import Scorer
+from neupath.graph.browsing import describe_row
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import MetaPath, Schema, Step
+from neupath.graph.nodes import Id
 from neupath.measures import PathSim
 
 _RANKED = 100  # hits by which a meta-path is judged
@@ -70,6 +72,22 @@ def promising_metapaths(
             judged.append((_tells(hits.scores) / len(metapath) ** 0.5, PromisingPath(metapath, hits)))
     judged.sort(key=lambda each: -each[0])
     return [path for _, path in judged], too_large
+
+
+def similar(
+    hin: HIN, node_type: str, query: Id, k: int, limit: int, fit: Callable[[PathSim], Scorer] | None = None
+) -> dict[str, object]:
+    """Return a node, and its k best hits along each of some promising meta-paths, as JSON can hold them.
+
+    >>> from neupath import load
+    >>> similar(load("toy"), "author", "Mike", k=1, limit=1)["metapaths"][0]["hits"]
+    [{'rank': 1, 'id': 'Bob', 'name': None, 'score': 1.0}]
+    """
+    chosen = hin.schema.node_type(node_type)
+    row = hin.row(chosen, query)
+    paths, too_large = promising_metapaths(hin, chosen, row, fit)
+    cards = [path.to_dict(k) for path in paths[:limit]]
+    return {"query": describe_row(hin, chosen, row), "metapaths": cards, "too_large": too_large}
 
 
 def _tells(scores: Sequence[float]) -> float:

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from neupath.errors import NodeError
 from neupath.graph.hin import HIN
-from neupath.graph.metapath import Link
+from neupath.graph.metapath import Link, arrow
 from neupath.graph.nodes import Id
 
 Facts = dict[str, object]
@@ -37,6 +38,41 @@ def neighbours_of(hin: HIN, node_type: str, row: int, limit: int) -> Iterator[Ne
         if len(rows):
             best = np.lexsort((rows, -weights))[:limit]
             yield Neighbours(link, len(rows), rows[best].tolist(), weights[best].tolist())
+
+
+@dataclass(frozen=True)
+class NodeDescription:
+    """A node, and its heaviest neighbours by each relation."""
+
+    hin: HIN
+    node_type: str
+    row: int
+    neighbours: list[Neighbours]
+
+    def to_dict(self) -> Facts:
+        """Return what JSON says of the node."""
+        links = [
+            {
+                "link": arrow((near.link,)), "relation": near.link.relation.name, "node_type": near.link.target,
+                "degree": near.degree,
+                "neighbours": [label_row(self.hin, near.link.target, row) for row in near.rows],
+            }
+            for near in self.neighbours
+        ]  # fmt: skip
+        return describe_row(self.hin, self.node_type, self.row) | {"links": links}
+
+
+def describe_node(hin: HIN, node: Id, node_type: str | None = None, limit: int = 8) -> NodeDescription:
+    """Describe a node by its attributes and, of each relation, its degree and heaviest neighbours.
+
+    >>> from neupath import load
+    >>> described = describe_node(load("toy"), "Bob", limit=1)
+    >>> [(near.link.target, near.degree) for near in described.neighbours]
+    [('paper', 3)]
+    """
+    chosen = hin.find_type([node], repr(node)) if node_type is None else hin.schema.node_type(node_type)
+    row = hin.row(chosen, node)
+    return NodeDescription(hin, chosen, row, list(neighbours_of(hin, chosen, row, limit)))
 
 
 def label_row(hin: HIN, node_type: str, row: int) -> Facts:

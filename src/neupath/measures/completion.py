@@ -143,3 +143,14 @@ def _next(schema: Schema, head: MetaPath | str | None, end: str, word: str) -> l
             for name in (links[0].target, *(link.relation.name for link in links))
         )
     ]
+
+
+def complete(
+    hin: HIN, prefix: str | None = None, *, source_type: str | None = None, target_type: str | None = None,
+    max_length: int = 4, limit: int = 20,
+) -> dict[str, object]:  # fmt: skip
+    """Describe a meta-path typed so far, and suggest some from a node type."""
+    suggestions = []
+    if source_type is not None:
+        suggestions = suggest_metapaths(hin.schema, source_type, target_type, max_length, limit)
+    return {"prefix": None if prefix is None else read_prefix(hin, prefix), "suggestions": suggestions}

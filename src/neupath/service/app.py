@@ -25,6 +25,7 @@ from neupath import __version__
 from neupath.errors import NeuPathError, WriteError
 from neupath.measures import is_graph_measure
 from neupath.measures.completion import describe_measures
+from neupath.requests import Search
 from neupath.service import handlers, schemas
 from neupath.service.graph_registry import GraphHandle, GraphRegistry, StoreHandle
 from neupath.service.handlers import JSON
@@ -34,6 +35,7 @@ from neupath.service.light_search import SEARCH, LightSearchMiddleware
 from neupath.service.limits import Limits, WorkerThreads
 from neupath.service.middleware import GuardMiddleware, Metrics, Sample, metric
 from neupath.service.schemas import (
+    JOB_REQUEST,
     RequestError,
     describe_problems,
     error_response,
@@ -84,9 +86,9 @@ class Service:
         for pool in self.pools:
             pool.exit_if_busy()
 
-    def searchers(self, request: schemas.VersionedScorerRequest) -> WorkerThreads:
+    def searchers(self, request: Search) -> WorkerThreads:
         """Return the threads for a search: one over the whole graph must not hold up those along meta-paths."""
-        is_whole = request.model is None and request.metapath is None and is_graph_measure(request.measure)
+        is_whole = request.model is None and request.metapath is None and is_graph_measure(request.chosen_measure)
         return self.solvers if is_whole else self.workers
 
     def metrics_text(self) -> str:
@@ -337,7 +339,7 @@ def _add_jobs(app: FastAPI, service: Service) -> None:
         jobs.check_room()
         handle, model = await service.workers.run(check_job, service.registry, request)
         title = await service.workers.run(job_title, handle.hin, request)
-        job = jobs.start(request.kind, handle.name, handle.hin, request.model_dump_json(), model, title)
+        job = jobs.start(request.kind, handle.name, handle.hin, JOB_REQUEST.dump_json(request).decode(), model, title)
         return json_response(job.to_dict(), 202)
 
     @app.get("/api/jobs", tags=["jobs"], responses=example_responses("jobs"))

@@ -11,17 +11,19 @@ import pyarrow.parquet
 from starlette.responses import Response
 
 from neupath._runtime.progress import Progress, no_progress
+from neupath.answers import given
 from neupath.engine.hits import Hits, QuerySet
 from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import QueryError, listed
 from neupath.evidence.explanation import explain, explain_set
 from neupath.evidence.model_explanation import explain_combination, explain_model
-from neupath.evidence.promising import promising_metapaths
+from neupath.evidence.promising import similar
 from neupath.evidence.relate import BUDGET as RELATE_BUDGET
 from neupath.evidence.relate import relate
-from neupath.graph.browsing import describe_row, hubs, label_row, look_up, neighbours_of
+from neupath.graph.browsing import describe_node as describe
+from neupath.graph.browsing import hubs, look_up
 from neupath.graph.hin import HIN
-from neupath.graph.metapath import arrow
+from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id
 from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.candidates import BUDGET
@@ -29,7 +31,8 @@ from neupath.learn.labels import Pairs, join_types, read_pairs
 from neupath.learn.registry import check_model_alone, find_node_type, required_metapath
 from neupath.live import LiveScorer
 from neupath.measures import MEASURES, Combination, GraphMeasure, PathMeasure, is_graph_measure
-from neupath.measures.completion import read_prefix, suggest_metapaths
+from neupath.measures.completion import complete
+from neupath.requests import Explain, Search, Similarity
 from neupath.service import schemas
 from neupath.service.graph_registry import FittedScorer, GraphHandle, GraphRegistry
 from neupath.service.limits import Limits
@@ -47,14 +50,14 @@ class SearchResult:
     hits: list[Hits]
     version: int | None
     graph: str
-    request: schemas.SearchRequest
+    request: Search
     parts: list[dict[str, object]] | None = None
     """Of a combination: the measures that it adds up."""
 
 
-def search(registry: GraphRegistry, graph: str, request: schemas.SearchOne | schemas.SearchMany) -> SearchResult:
+def search(registry: GraphRegistry, graph: str, request: Search) -> SearchResult:
     """Find the hits of each query of a request."""
-    queries: Sequence[Id] = request.queries
+    queries = request.all_queries
     registry.limits.check_k(request.k, len(queries))
     fitted = fitted_scorer(registry, graph, request, queries)
     scorer, members = fitted.scorer, request.query_set if isinstance(request, schemas.SearchMany) else None
@@ -74,30 +77,31 @@ def search(registry: GraphRegistry, graph: str, request: schemas.SearchOne | sch
 
 
 def fitted_scorer(
-    registry: GraphRegistry, graph: str, request: schemas.VersionedScorerRequest, queries: Sequence[Id]
+    registry: GraphRegistry, graph: str, request: Search | Explain, queries: Sequence[Id]
 ) -> FittedScorer:
     """Return the scorer that a request describes: a measure, a combination of some, or a saved model."""
     parts = request.combination if isinstance(request, schemas.SearchMany) else None
-    others = {"metapath": request.metapath, "measure": request.given_measure, "node_type": request.node_type}
-    others |= request.refinement
+    others = given(request, "metapath", "measure", "node_type") | request.refinement
     if request.model is not None:
         check_model_alone(**others, combination=parts)
-        return registry.model(graph, request.model, request.as_of)
+        return registry.model(graph, str(request.model), request.as_of)
     if parts is not None:
-        for parameter, value in others.items():
-            if value is not None:
-                raise QueryError(
-                    f"each part of a combination has its own measure and meta-path; leave out ‹{parameter}›"
-                )
+        for parameter in others:
+            raise QueryError(f"each part of a combination has its own measure and meta-path; leave out ‹{parameter}›")
         return registry.combination(graph, [part.to_part() for part in parts], request.as_of)
     node_type = request.node_type
     if node_type is None and request.metapath is None and is_graph_measure(request.measure):
         node_type = find_node_type(registry.graph(graph, request.as_of).hin, queries)
-    metapath = request.metapath
+    metapath = request.one_metapath
     if request.refinement:
         registry.limits.check_text("the meta-path", metapath)
-        metapath = str(request.refined(registry.graph(graph, request.as_of).hin))
-    return registry.measure(graph, request.measure, metapath, node_type, request.as_of)
+        metapath = str(refined(registry.graph(graph, request.as_of).hin, request))
+    return registry.measure(graph, request.chosen_measure, metapath, node_type, request.as_of)
+
+
+def refined(hin: HIN, request: Similarity) -> MetaPath:
+    """Return the meta-path of a request with its weights and times, or raise an error that lists some."""
+    return hin.metapath(str(required_metapath(hin.schema, request.one_metapath)), **request.refinement)
 
 
 def to_json(hits: Hits, version: int | None, parts: list[dict[str, object]] | None = None) -> str:
@@ -136,7 +140,7 @@ def _provenance(result: SearchResult) -> dict[str, str]:
     """Say in the metadata of a file which search it is of, of which graph and version, and when it was made."""
     first, version = result.hits[0], {} if result.version is None else {"version": result.version}
     origin = {"graph": result.graph, **version, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-    origin |= result.request.model_dump(exclude_unset=True, exclude={"query", "queries"})
+    origin |= schemas.dump(result.request, {"query", "queries"})
     return {"neupath": json.dumps(origin | {"metapath": first.metapath, "measure": first.measure})}
 
 
@@ -161,13 +165,17 @@ def _id_type(node_id: Id) -> pa.DataType:
 
 
 # ---- Explain -------------------------------------------------------------------------------------
+def _paths(request: Explain) -> int:
+    return 1 if request.paths is None else request.paths
+
+
 def explain_one(registry: GraphRegistry, graph: str, request: schemas.ExplainOne) -> dict[str, object]:
     """Find the groups and paths behind the score of one pair under a measure or a saved model."""
-    registry.limits.check_groups(request.limit, request.paths)
+    registry.limits.check_groups(request.limit, _paths(request))
     if request.model is None and request.metapath is None and is_graph_measure(request.measure):
         raise QueryError(
-            f"{request.measure.lower()} looks at the whole graph, not along a meta-path, so it has no paths to show; "
-            f"explain one of {listed(MEASURES)} with a metapath"
+            f"{request.chosen_measure.lower()} looks at the whole graph, not along a meta-path, so it has no paths to "
+            f"show; explain one of {listed(MEASURES)} with a metapath"
         )
     fitted = fitted_scorer(registry, graph, request, [request.query])
     return _with_version(fitted.handle, _explain(fitted, request))
@@ -175,7 +183,7 @@ def explain_one(registry: GraphRegistry, graph: str, request: schemas.ExplainOne
 
 def _explain(fitted: FittedScorer, request: schemas.ExplainOne) -> dict[str, object]:
     scorer = fitted.scorer.measure if isinstance(fitted.scorer, LiveScorer) else fitted.scorer
-    query, target, limit, by, paths = request.query, request.target, request.limit, request.by, request.paths
+    query, target, limit, by, paths = request.query, request.target, request.limit, request.by, _paths(request)
     if isinstance(scorer, PathMeasure):
         return explain(
             fitted.handle.hin, scorer.metapath_, query, target, measure=scorer, by=by, limit=limit, paths=paths,
@@ -188,7 +196,7 @@ def _explain(fitted: FittedScorer, request: schemas.ExplainOne) -> dict[str, obj
 
 def explain_combined(registry: GraphRegistry, graph: str, request: schemas.ExplainCombination) -> dict[str, object]:
     """Find the groups and paths behind the score of one pair under a combination, or of a set and a target."""
-    registry.limits.check_groups(request.limit, request.paths)
+    registry.limits.check_groups(request.limit, _paths(request))
     if (request.combination is None) == (request.queries is None) or (request.queries is None) != (
         request.query is not None
     ):
@@ -202,7 +210,7 @@ def explain_combined(registry: GraphRegistry, graph: str, request: schemas.Expla
     fitted = registry.combination(graph, [part.to_part() for part in request.combination], request.as_of)
     assert isinstance(fitted.scorer, Combination)
     explanation = explain_combination(
-        fitted.scorer, request.query, request.target, request.limit, by=request.by, paths=request.paths
+        fitted.scorer, request.query, request.target, request.limit, by=request.by, paths=_paths(request)
     )
     return _with_version(fitted.handle, explanation.to_dict())
 
@@ -212,11 +220,11 @@ def _explain_set(registry: GraphRegistry, graph: str, request: schemas.ExplainCo
     assert request.queries is not None
     limits.check_k(1, len(request.queries))
     limits.check_text("the meta-path", request.metapath)
-    path = limits.check_metapath(handle.hin.metapath(str(required_metapath(handle.hin.schema, request.metapath))))
+    path = limits.check_metapath(refined(handle.hin, request))
     members = schemas.read_query_set(request.queries, request.weights)
     explanation = explain_set(
-        handle.hin, path, members, request.target, measure=request.measure, by=request.by, limit=request.limit,
-        paths=request.paths,
+        handle.hin, path, members, request.target, measure=request.chosen_measure, by=request.by,
+        limit=request.limit, paths=_paths(request),
     )  # fmt: skip
     return _with_version(handle, explanation.to_dict())
 
@@ -229,10 +237,8 @@ def relate_nodes(registry: GraphRegistry, graph: str, request: schemas.RelateReq
     registry.limits.check_paths(request.limit)
     registry.limits.check_steps(request.max_steps)
     handle = registry.graph(graph, request.as_of)
-    related = relate(
-        handle.hin, request.query, request.target, max_steps=request.max_steps, measure=request.measure,
-        query_type=request.query_type, target_type=request.target_type, limit=request.limit, budget=_RELATE_BUDGET,
-    )  # fmt: skip
+    options = given(request, "max_steps", "measure", "query_type", "target_type", "limit")
+    related = relate(handle.hin, request.query, request.target, **options, budget=_RELATE_BUDGET)
     return _with_version(handle, related.to_dict())
 
 
@@ -243,17 +249,8 @@ def _with_version(handle: GraphHandle, content: dict[str, object]) -> dict[str, 
 # ---- Nodes ---------------------------------------------------------------------------------------
 def describe_node(handle: GraphHandle, request: schemas.NodeRequestedById) -> dict[str, object]:
     """Show a node: its attributes, and of each relation its degree and heaviest neighbours."""
-    hin = handle.hin
-    node_type = hin.schema.node_type(request.node_type)
-    row = hin.row(node_type, request.id)
-    links = [
-        {
-            "link": arrow((near.link,)), "relation": near.link.relation.name, "node_type": near.link.target,
-            "degree": near.degree, "neighbours": [label_row(hin, near.link.target, other) for other in near.rows],
-        }
-        for near in neighbours_of(hin, node_type, row, request.limit)
-    ]  # fmt: skip
-    return _with_version(handle, describe_row(hin, node_type, row) | {"links": links})
+    described = describe(handle.hin, request.id, request.node_type, request.limit)
+    return _with_version(handle, described.to_dict())
 
 
 def look_up_nodes(handle: GraphHandle, request: schemas.NodesLookup) -> dict[str, object]:
@@ -271,16 +268,12 @@ def find_similar(registry: GraphRegistry, graph: str, request: schemas.SimilarRe
     registry.limits.check_k(request.k)
     registry.limits.check_paths(request.limit)
     handle = registry.graph(graph)
-    node_type = handle.hin.schema.node_type(request.node_type)
-    row = handle.hin.row(node_type, request.query)
 
     def fit(measure: PathMeasure) -> Scorer:
         return handle.fit(measure).scorer  # must not push others from the cache
 
-    paths, too_large = promising_metapaths(handle.hin, node_type, row, fit)
-    cards = [path.to_dict(request.k) for path in paths[: request.limit]]
-    node = describe_row(handle.hin, node_type, row)
-    return _with_version(handle, {"query": node, "metapaths": cards, "too_large": too_large})
+    found = similar(handle.hin, request.node_type, request.query, request.k, request.limit, fit)
+    return _with_version(handle, found)
 
 
 # ---- Infer ---------------------------------------------------------------------------------------
@@ -312,10 +305,8 @@ def infer_from(
     hin: HIN, labels: Pairs, request: schemas.InferRequest, budget: int = BUDGET, progress: Progress = no_progress
 ) -> Inferred:
     """Infer with the options of a request."""
-    return infer(
-        hin, labels, max_length=request.max_length, measures=request.measures, asymmetric=request.asymmetric,
-        conditions=request.conditions, budget=budget, seed=request.seed, progress=progress,
-    )  # fmt: skip
+    options = given(request, "max_length", "measures", "asymmetric", "conditions", "seed")
+    return infer(hin, labels, **options, budget=budget, progress=progress)
 
 
 # ---- Update --------------------------------------------------------------------------------------
@@ -330,10 +321,5 @@ def update_graph(registry: GraphRegistry, graph: str, update: Update) -> dict[st
 # ---- Suggest meta-paths --------------------------------------------------------------------------
 def complete_metapath(hin: HIN, request: schemas.MetapathsRequest) -> dict[str, object]:
     """Describe a meta-path typed so far, and suggest some from a node type."""
-    prefix = None if request.prefix is None else read_prefix(hin, request.prefix)
-    suggestions = []
-    if request.source_type is not None:
-        suggestions = suggest_metapaths(
-            hin.schema, request.source_type, request.target_type, request.max_length, request.limit
-        )
-    return {"prefix": prefix, "suggestions": suggestions}
+    options = given(request, "prefix", "source_type", "target_type", "max_length", "limit")
+    return complete(hin, **options)

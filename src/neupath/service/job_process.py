@@ -14,15 +14,14 @@ from time import monotonic
 from typing import Any, ClassVar
 
 import pyarrow.parquet as pq
-from pydantic import TypeAdapter
 
 from neupath._runtime.files import write_text
+from neupath.answers import find_evidence, given
 from neupath.engine.join import JoinEngine, JoinJob, LocalEngine, OnBlock, join
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError, WriteError
 from neupath.evidence.counterfactuals import BUDGET, what_if
-from neupath.evidence.significance import hits_with, significance
-from neupath.evidence.stability import stability
+from neupath.evidence.significance import hits_with
 from neupath.graph.hin import HIN
 from neupath.learn.labels import join_types
 from neupath.learn.registry import ARCHITECTURES, make_scorer, required_metapath
@@ -30,6 +29,7 @@ from neupath.measures import Combination
 from neupath.service.child_process import begin_child
 from neupath.service.limits import Limits
 from neupath.service.schemas import (
+    JOB_REQUEST,
     InferJobRequest,
     JobRequest,
     JoinJobRequest,
@@ -104,7 +104,7 @@ def run_job(connection: Connection, spec: JobSpec) -> None:
 
 def do_job(spec: JobSpec, reporter: Reporter) -> dict[str, object]:
     """Do the work of a job in this process, and return its summary."""
-    request: JobRequest = TypeAdapter(JobRequest).validate_json(spec.request)
+    request: JobRequest = JOB_REQUEST.validate_json(spec.request)
     if isinstance(request, InferJobRequest):
         return _infer(spec, request, reporter)
     if isinstance(request, JoinJobRequest):
@@ -132,13 +132,11 @@ def _join(spec: JobSpec, request: JoinJobRequest, reporter: Reporter) -> dict[st
     if request.combination is not None:
         scorer = Combination([part.to_part() for part in request.combination]).fit(spec.hin)
     else:
-        measure = None if spec.model else request.measure
-        metapath = None if spec.model else request.refined(spec.hin)
-        scorer = make_scorer(spec.hin, model=spec.model, metapath=metapath, measure=measure)
-    k = 10 if request.k is None and request.min_score == 0 else request.k
+        metapath = request.refine(spec.hin, request.metapath)
+        scorer = make_scorer(spec.hin, model=spec.model, metapath=metapath, measure=request.measure)
     joined = join(
-        spec.hin, scorer, spec.folder / TABLE, k, min_score=request.min_score, where_query=request.where_query,
-        where=request.where, unless=request.unless, among=list(request.among) or None,
+        spec.hin, scorer, spec.folder / TABLE, request.chosen_k,
+        **given(request, "min_score", "where_query", "where", "unless"), among=list(request.among) or None,
         engine=BoundedEngine(spec.limits.rows), progress=lambda _, done, total: reporter.progress(done, total or 0),
     )  # fmt: skip
     return {"queries": joined.queries, "pairs": joined.pairs}
@@ -183,10 +181,9 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
         return _write_report(spec, {name: value for name, value in found.to_dict().items() if name != "folder"})
     from neupath.learn.training_run import learn
 
-    names = ("layers", "epochs", "dim", "paths", "learning_rate")
     lacks = ARCHITECTURES[architecture].lacks
-    settings = {name: getattr(request, name) for name in names if name not in lacks}
-    settings = {name: value for name, value in settings.items() if value is not None}
+    settings = {"layers": 2, "epochs": 30} | given(request, "layers", "epochs", "dim", "paths", "learning_rate")
+    settings = {name: value for name, value in settings.items() if name not in lacks}
     trained = learn(
         spec.hin, architecture, request.metapath, pairs, folder, measure=request.measure,
         protocol=request.protocol, seed=request.seed, settings=settings, on_epoch=reporter.epoch,
@@ -199,11 +196,10 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
 
 def _what_if(spec: JobSpec, request: WhatIfJobRequest) -> dict[str, object]:
     metapath = required_metapath(spec.hin.schema, request.metapath)
-    answer = what_if(
-        spec.hin, metapath, request.query, request.target, measure=request.measure, k=request.k,
-        remove=request.remove, add=request.add, limit=request.limit,
-        budget=request.budget or min(BUDGET, spec.limits.work),
-    )  # fmt: skip
+    options = {"budget": min(BUDGET, spec.limits.work)} | given(
+        request, "measure", "k", "remove", "add", "limit", "budget"
+    )
+    answer = what_if(spec.hin, metapath, request.query, request.target, **options)
     return _write_report(spec, answer.to_dict())
 
 
@@ -214,13 +210,8 @@ def _significance(spec: JobSpec, request: SignificanceJobRequest, reporter: Repo
     scorer = make_scorer(spec.hin, metapath=request.metapath, measure=request.measure)
     unless = [spec.hin.metapath(text) for text in request.unless]
     results = scorer.top_k(list(request.queries), request.k, where=request.where, unless=unless)
-    found = significance(scorer, results, permutations=request.permutations, seed=request.seed, progress=progress)
-    content = []
-    for hits, each in zip(results, found, strict=True):
-        steady = None
-        if request.stability or request.stability_by is not None:
-            steady = stability(scorer, hits, by=request.stability_by, seed=request.seed, progress=progress)
-        content.append(hits_with(hits, significance=each, stability=steady))
+    evidence = find_evidence(scorer, results, request, progress)
+    content = [hits_with(hits, **known) for hits, known in zip(results, evidence, strict=True)]
     _write_report(spec, {"results": content})
     return {"queries": len(results)}
 

@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from neupath._runtime.files import write_text
 from neupath._runtime.resources import count_cores, reserve_memory
+from neupath.answers import given
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError, WriteError, listed
 from neupath.evidence.counterfactuals import check_counts_walks, check_question
 from neupath.evidence.stability import type_on_path
@@ -34,7 +35,7 @@ from neupath.learn.registry import (
 from neupath.measures import MEASURES, is_graph_measure, measure_named
 from neupath.service.child_process import memory_for_child, start_child
 from neupath.service.graph_registry import GraphHandle, GraphRegistry
-from neupath.service.handlers import read_labels
+from neupath.service.handlers import read_labels, refined
 from neupath.service.job_process import REPORT, TABLE, JobSpec, run_in_child
 from neupath.service.limits import Limits
 from neupath.service.schemas import (
@@ -220,7 +221,7 @@ def job_title(hin: HIN, request: JobRequest) -> str:
     'all nodes by pathsim along APVPA'
     """
     if isinstance(request, JoinJobRequest):
-        along = f"{request.measure} along {request.metapath}"
+        along = f"{request.chosen_measure} along {request.metapath}"
         parts = "a combination" if request.combination is not None else along
         return f"all nodes by {parts if request.model is None else f'the model {request.model}'}"
     if isinstance(request, InferJobRequest):
@@ -247,16 +248,16 @@ def _check_join(registry: GraphRegistry, handle: GraphHandle, request: JoinJobRe
         registry.limits.check_k(request.k)
     _check_unless(registry.limits, handle.hin, request.unless)
     if request.combination is not None:
-        if request.metapath is not None or request.given_measure is not None or request.model is not None:
+        if request.metapath is not None or request.measure is not None or request.model is not None:
             raise QueryError("a combination has its own meta-paths and measures; leave out metapath, measure and model")
         registry.combination(handle.name, [part.to_part() for part in request.combination])
         return None
     if request.model is None:
         _check_measure(registry.limits, handle, request)
         return None
-    check_model_alone(metapath=request.metapath, measure=request.given_measure, **request.refinement)
-    registry.model(handle.name, request.model)
-    return registry.models[request.model].folder
+    check_model_alone(**given(request, "metapath", "measure"), **request.refinement)
+    registry.model(handle.name, str(request.model))
+    return registry.models[str(request.model)].folder
 
 
 def _check_unless(limits: Limits, hin: HIN, unless: Sequence[str]) -> None:
@@ -277,7 +278,7 @@ def _check_what_if(limits: Limits, handle: GraphHandle, request: WhatIfJobReques
 
 def _check_significance(limits: Limits, handle: GraphHandle, request: SignificanceJobRequest) -> None:
     limits.check_k(request.k, len(request.queries))
-    if request.permutations > limits.permutations:
+    if request.permutations is not None and request.permutations > limits.permutations:
         raise QueryError(
             f"permutations is {request.permutations:,}; this service makes at most {limits.permutations:,} (the limit "
             f"permutations)"
@@ -288,8 +289,6 @@ def _check_significance(limits: Limits, handle: GraphHandle, request: Significan
         handle.hin.nodes[metapath.target].where(condition)
     handle.hin.rows(metapath.source, request.queries)
     if request.stability_by is not None:
-        if request.stability:
-            raise QueryError("give either stability, for edges, or stability_by, for nodes, not both")
         type_on_path(metapath, request.stability_by)
 
 
@@ -313,11 +312,11 @@ def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobReques
     settings = ("layers", "paths", "dim", "epochs", "learning_rate")
     lacks = settings if architecture == "auto" else ARCHITECTURES[architecture].lacks
     for setting in lacks:
-        if setting in request.model_fields_set and getattr(request, setting) is not None:
+        if getattr(request, setting) is not None:
             if architecture == "auto":
                 raise QueryError(f"auto chooses the settings of what it tries; leave out {setting}")
             raise QueryError(f"a {architecture} model has no {setting}; leave it out")
-    if request.epochs > limits.epochs:
+    if request.epochs is not None and request.epochs > limits.epochs:
         raise QueryError(f"epochs is {request.epochs}; this service trains for at most {limits.epochs} epochs")
     dim = _DEFAULT_DIM if request.dim is None else request.dim
     if dim > limits.width and architecture != "auto":
@@ -338,16 +337,17 @@ def _check_measure(
     limits: Limits, handle: GraphHandle,
     request: JoinJobRequest | TrainJobRequest | WhatIfJobRequest | SignificanceJobRequest,
 ) -> MetaPath:  # fmt: skip
-    if is_graph_measure(request.measure):
+    measure = request.chosen_measure if isinstance(request, JoinJobRequest) else request.measure
+    if is_graph_measure(measure):
         raise QueryError(
-            f"{request.measure.lower()} looks at the whole graph, and jobs go along a meta-path; use one of "
+            f"{measure.lower()} looks at the whole graph, and jobs go along a meta-path; use one of "
             f"{listed(MEASURES)} with a metapath"
         )
-    metapath = required_metapath(handle.hin.schema, request.metapath)
-    metapath = (
-        request.refined(handle.hin) if isinstance(request, JoinJobRequest) else handle.hin.metapath(str(metapath))
-    )
-    measure_named(request.measure, limits.check_metapath(metapath)).check(metapath)
+    if isinstance(request, JoinJobRequest):
+        metapath = refined(handle.hin, request)
+    else:
+        metapath = handle.hin.metapath(str(required_metapath(handle.hin.schema, request.metapath)))
+    measure_named(measure, limits.check_metapath(metapath)).check(metapath)
     return metapath
 
 

@@ -26,9 +26,10 @@ _NEVER_INDEXED = 2000  # additions of a mean query below which the engine never 
 
 def search_light(registry: GraphRegistry, graph: str, request: SearchOne) -> str | None:
     """Return the JSON of a light search over a measure that is cached, or None for any other."""
-    if request.metapath is None or request.k > registry.limits.k or request.has_filters or request.among:
+    path = request.one_metapath
+    if path is None or request.k > registry.limits.k or not _is_plain(request):
         return None
-    fitted = registry.cached_measure(graph, request.measure, request.metapath)
+    fitted = registry.cached_measure(graph, request.chosen_measure, path)
     if fitted is None:
         return None
     searcher = _searchers.get(fitted)
@@ -38,6 +39,18 @@ def search_light(registry: GraphRegistry, graph: str, request: SearchOne) -> str
     if row is None or not searcher.is_light(row):
         return None
     return to_json(searcher.top_k(row, request.k, request.include_query), fitted.handle.version)
+
+
+_MORE = (
+    "model", "node_type", "as_of", "weight", "time", "since", "until", "now", "half_life", "where", "zeros", "unless",
+    "diverse", "among",
+)  # fmt: skip
+
+
+def _is_plain(request: SearchOne) -> bool:
+    """Whether a request is for the k best along a meta-path at the newest version, and no more."""
+    values = vars(request)
+    return not any(values[name] not in (None, False, []) for name in _MORE)
 
 
 class LightSearcher:

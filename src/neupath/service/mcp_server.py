@@ -246,8 +246,8 @@ def _searches(service: Service) -> list[Callable[..., Awaitable[Content]]]:
         graph: Graph = None,
     ) -> Content:
         """Find the nodes most similar to one along a meta-path, each with the nodes that make it similar."""
-        request = schemas.SearchOne.model_validate(
-            {"query": query, "metapath": metapath, "k": k, "measure": measure, "where": where}
+        request = schemas.read(
+            schemas.SearchOne, {"query": query, "metapath": metapath, "k": k, "measure": measure, "where": where}
         )
         return await service.workers.run(search_with_evidence, service, _only(service, graph), request)
 
@@ -260,8 +260,9 @@ def _searches(service: Service) -> list[Callable[..., Awaitable[Content]]]:
         graph: Graph = None,
     ) -> Content:
         """Say why two nodes are similar, or not: the nodes their paths run through, each with its share."""
-        request = schemas.ExplainOne.model_validate(
-            {"query": query, "target": target, "metapath": metapath, "measure": measure, "by": by, "limit": 8}
+        request = schemas.read(
+            schemas.ExplainOne,
+            {"query": query, "target": target, "metapath": metapath, "measure": measure, "by": by, "limit": 8},
         )
         explanation = await service.workers.run(handlers.explain_one, registry, _only(service, graph), request)
         return _shorten(explanation)
@@ -275,9 +276,10 @@ def _searches(service: Service) -> list[Callable[..., Awaitable[Content]]]:
         graph: Graph = None,
     ) -> Content:
         """List every meta-path that joins two nodes, also of different types, the most telling first."""
-        request = schemas.RelateRequest.model_validate(
+        request = schemas.read(
+            schemas.RelateRequest,
             {"query": query, "target": target, "query_type": query_type, "target_type": target_type}
-            | {"max_steps": max_steps, "limit": 8}
+            | {"max_steps": max_steps, "limit": 8},
         )
         work = partial(handlers.relate_nodes, registry, _only(service, graph), request)
         return await service.workers.run_or_advise("lower max_steps", work)
@@ -333,8 +335,8 @@ def _inference(service: Service) -> list[Callable[..., Awaitable[Content]]]:
         graph: Graph = None,
     ) -> Content:
         """Find the meta-paths, and their weights, that explain why a person calls pairs similar."""
-        request = schemas.InferRequest.model_validate(
-            {"pairs": [pair.model_dump() for pair in pairs], "node_type": node_type, "suggest": 0}
+        request = schemas.read(
+            schemas.InferRequest, {"pairs": [pair.model_dump() for pair in pairs], "node_type": node_type, "suggest": 0}
         )
         hin = service.registry.graph(_only(service, graph)).hin
         report = await service.workers.run(handlers.infer_without_job, hin, request, service.limits)

@@ -2,27 +2,26 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, field, fields
 from functools import cache
+from inspect import get_annotations
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from types import NoneType, UnionType, new_class
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 from urllib.parse import unquote_plus
 
-from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 from pydantic.json_schema import SkipJsonSchema
 from starlette.responses import Response
 
-from neupath import errors
+from neupath import errors, requests
 from neupath.engine.hits import QuerySet
-from neupath.errors import QueryError
-from neupath.evidence.significance import PERMUTATIONS
-from neupath.graph.hin import HIN
-from neupath.graph.metapath import MetaPath
-from neupath.graph.refinement import parse_weights
-from neupath.learn.registry import learning_from, required_metapath
+from neupath.errors import QueryError, spell_parameters
+from neupath.learn.registry import learning_from
 from neupath.measures import Part
+from neupath.requests import TIMES, Option, options_of
 from neupath.store import Edge, Node, Update
 
 # ---- Errors --------------------------------------------------------------------------------------
@@ -124,56 +123,73 @@ def _with_example(name: str) -> ConfigDict:
 
 
 class RequestModel(BaseModel):
-    """The base of all requests; it refuses unknown fields."""
+    """The base of requests that are no questions; it refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=(), allow_inf_nan=False)
 
 
-_TIMES = ("time", "since", "until", "now", "half_life")
-_REFINEMENT = frozenset({"weight", *_TIMES})
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
-class ScorerRequest(RequestModel):
-    """What similar means: a measure along a meta-path, or a saved model."""
-
-    metapath: Text | None = Field(None, description="Such as author-paper-author, or APA.")
-    measure: Text = Field("pathsim", description="One of GET /api/measures.")
-    model: Text | None = Field(None, description="One of GET /api/models, instead of a measure and a meta-path.")
-    weight: list[Text] = Field(
-        default_factory=list, max_length=100, description="Weights of edges by relation, such as 'rates=rating - 2.5'."
-    )
-    time: Text | None = Field(None, description="The attribute that holds times, of edges or of nodes on the way.")
-    since: Text | None = Field(None, description="The first time that counts.")
-    until: Text | None = Field(None, description="The last time that counts.")
-    now: Text | None = Field(None, description="Leave out what is later, and count ages from here.")
-    half_life: Text | None = Field(None, description="The age at which edges and nodes count half, such as 365d.")
-
-    @property
-    def refinement(self) -> dict[str, Any]:
-        """What the request says of the weights and times of its meta-path, as `HIN.metapath` takes it."""
-        times = {name: getattr(self, name) for name in _TIMES}
-        weights = {"weights": parse_weights(self.weight)} if self.weight else {}
-        return weights | {name: value for name, value in times.items() if value is not None}
-
-    def refined(self, hin: HIN) -> MetaPath:
-        """Return the meta-path with the weights and times of the request."""
-        return hin.metapath(str(required_metapath(hin.schema, self.metapath)), **self.refinement)
-
-    @property
-    def given_measure(self) -> str | None:
-        return self.measure if "measure" in self.model_fields_set else None
+# ---- Forms: the questions of `requests.py` over HTTP -------------------------------------------------
+T = TypeVar("T")
 
 
-AsOf = Annotated[int | None, Field(ge=0, le=2**62, description="An earlier version, of a graph that is a store.")]
+_LEFT_OUT = Annotated[SkipJsonSchema[Any], Field(exclude=True)]
 
 
-class VersionedScorerRequest(ScorerRequest):
-    """What similar means, also as a measure over the whole graph, and at which version of a store."""
+def form(
+    place: Literal["query", "body"], example: str | None = None, without: Sequence[str] = ()
+) -> Callable[[type[T]], type[T]]:
+    """Make a class that extends a question check what arrives, in a query string or in a body.
 
-    node_type: Text | None = Field(
-        None, description="The type of the nodes, for a measure over the whole graph whose query fits several."
-    )
-    as_of: AsOf = None
+    It has the question's fields with their limits and sentences, those of its own, and none in `without`.
+    """
+
+    def make(kind: type[T]) -> type[T]:
+        own = get_annotations(kind)
+        offered = dict(options_of(kind, "http"))
+        hints: dict[str, Any] = {}
+        defaults: dict[str, Any] = {}
+        for each in fields(kind):  # type: ignore[arg-type]
+            about = each.metadata.get("option")
+            if about is None or each.name in own:
+                continue
+            if each not in offered or each.name in without:
+                default = None if each.default is MISSING else each.default
+                hints[each.name], defaults[each.name] = _LEFT_OUT, field(default=default, init=False)
+                continue
+            sentence = Field(description=_sentence(about), **about.limits)
+            hints[each.name] = Annotated[_http_type(each.type, place), sentence]
+            is_list = each.default == () or each.default_factory is list
+            made_by = {"default_factory": list} if is_list else {"default": each.default}
+            defaults[each.name] = field(**made_by, metadata=each.metadata)
+        names = {"__annotations__": hints, "__module__": kind.__module__, "__doc__": kind.__doc__, **defaults}
+        made = new_class(kind.__name__, (kind,), {"is_form": True}, lambda own: own.update(names))
+        config = _CONFIG | (_with_example(example) if example else {})
+        return dataclass(made, config=config, kw_only=True)  # type: ignore[return-value]
+
+    return make
+
+
+def _sentence(about: Option) -> str:
+    if about.http is not None:
+        return about.http
+    text = spell_parameters(about.help, str)
+    return text if about.default_text is None else f"{text} By default {about.default_text}."
+
+
+def _http_type(hint: Any, place: str) -> Any:
+    """Return the type of a field as JSON or a query string has it; of meta-paths that add up, it is one."""
+    parts = [part for part in get_args(hint) if part is not NoneType] if isinstance(hint, UnionType) else [hint]
+    if str in parts:
+        base: Any = Id if int in parts and place == "body" else Text
+    elif get_origin(parts[0]) is Sequence:
+        (item,) = get_args(parts[0])
+        base = list[_http_type(item, place)]  # type: ignore[misc]
+    else:
+        base = Number if parts == [float] and place == "body" else parts[0]
+    return base | None if NoneType in get_args(hint) else base
 
 
 class CombinationPart(RequestModel):
@@ -187,45 +203,33 @@ class CombinationPart(RequestModel):
         return Part(self.measure, self.metapath, self.weight)
 
 
-class SearchRequest(VersionedScorerRequest):
-    """What every search takes."""
-
-    k: int = Field(10, ge=1, le=2**31, description="How many hits.")
-    where: list[Text] = Field(default_factory=list, description="Conditions on targets, such as 'year >= 2000'.")
-    include_query: bool = Field(False, description="Rank the query itself, too.")
-    zeros: bool = Field(False, description="Fill up with targets of score 0.")
-    unless: list[Text] = Field(default_factory=list, description="Leave out targets that these meta-paths relate.")
-    diverse: float | None = Field(None, gt=0, le=1, description="Prefer hits that differ; 1 ranks as ever.")
-
-    @property
-    def has_filters(self) -> bool:
-        """Whether this is more than the k best along a meta-path at the newest version."""
-        is_other = self.model is not None or self.node_type is not None or self.as_of is not None
-        is_other = is_other or not _REFINEMENT.isdisjoint(self.model_fields_set)
-        return is_other or bool(self.where) or self.zeros or bool(self.unless) or self.diverse is not None
+_Combination = Annotated[
+    list[CombinationPart] | None, Field(description="Measures to add up, instead of one meta-path.")
+]
+_EVIDENCE = ("permutations", "seed", "stability", "stability_by")
 
 
-class SearchOne(SearchRequest):
+@form("query", without=_EVIDENCE)
+class SearchOne(requests.Search):
     """One query, in the query string."""
 
     query: Text
-    among: list[Text] = Field(default_factory=list, description="Rank only these targets.")
-
-    @property
-    def queries(self) -> list[str]:
-        return [self.query]
 
 
-class SearchMany(SearchRequest):
+@form("body", "searches", without=("query", *_EVIDENCE))
+class SearchMany(requests.Search):
     """Many queries, in the body."""
 
-    queries: list[Id] = Field(min_length=1)
-    among: list[Id] = Field(default_factory=list, description="Rank only these targets.")
-    combination: list[CombinationPart] | None = Field(None, description="Measures to add up, instead of one meta-path.")
-    together: bool = Field(False, description="Search for all queries together, as one set.")
-    weights: list[Number] | None = Field(None, description="Of the set: one for each query, below 0 to count against.")
+    queries: Annotated[list[Id], Field(min_length=1)]
+    combination: _Combination = None
+    together: Annotated[bool, Field(description="Search for all queries together, as one set.")] = False
+    weights: Annotated[
+        list[Number] | None, Field(description="Of the set: one for each query, below 0 to count against.")
+    ] = None
 
-    model_config = _with_example("searches")
+    @property
+    def all_queries(self) -> list[str | int]:
+        return self.queries
 
     @property
     def query_set(self) -> QuerySet | None:
@@ -244,53 +248,24 @@ def read_query_set(queries: Sequence[str | int], weights: Sequence[float] | None
     return QuerySet.read(dict(zip(queries, weights, strict=True)))
 
 
-GroupBy = Annotated[
-    Text | None,
-    Field(description="The node type to group paths by, or the number of steps to it; by default the middle."),
-]
-PathsOfGroup = Annotated[int, Field(ge=0, le=2**31, description="How many paths to list of each group.")]
-
-
-class ExplainOne(VersionedScorerRequest):
+@form("query")
+class ExplainOne(requests.Explain):
     """One pair, in the query string."""
 
-    query: Text
-    target: Text
-    by: GroupBy = None
-    limit: int = Field(10, ge=0, le=2**31, description="How many groups and paths to list; the others are summed.")
-    paths: PathsOfGroup = 1
-    k: int = Field(10, ge=1, le=2**31, description="Say why the target is not among the k best, if it is not.")
 
-
-class ExplainCombination(RequestModel):
+@form("body", "explain_parts", without=("model", "node_type", "k", "weight", *TIMES))
+class ExplainCombination(requests.Explain):
     """One pair under a combination, or a set of nodes and a target along a meta-path, in the body."""
 
-    query: Id | None = Field(None, description="One node, with combination.")
-    target: Id
-    combination: list[CombinationPart] | None = Field(None, description="Measures that are added up.")
-    queries: list[Id] | None = Field(None, min_length=1, description="The nodes of a set, instead of query.")
-    weights: list[Number] | None = Field(None, description="Of the set: one for each node.")
-    metapath: Text | None = Field(None, description="Of a set.")
-    measure: Text = Field("pathsim", description="Of a set.")
-    by: GroupBy = None
-    limit: int = Field(10, ge=0, le=2**31)
-    paths: PathsOfGroup = 1
-    as_of: AsOf = None
-
-    model_config = _with_example("explain_parts")
+    query: Annotated[Id | None, Field(description="One node, with combination.")] = None  # type: ignore[assignment]
+    combination: Annotated[list[CombinationPart] | None, Field(description="Measures that are added up.")] = None
+    queries: Annotated[list[Id] | None, Field(min_length=1, description="The nodes of a set, instead of query.")] = None
+    weights: Annotated[list[Number] | None, Field(description="Of the set: one for each node.")] = None
 
 
-class RelateRequest(RequestModel):
+@form("query")
+class RelateRequest(requests.Relate):
     """Two nodes, in the query string, and which meta-paths to look at."""
-
-    query: Text
-    target: Text
-    query_type: Text | None = Field(None, description="The type of the query, where several types have its id.")
-    target_type: Text | None = Field(None, description="The type of the target, where several types have its id.")
-    max_steps: int = Field(4, ge=1, le=2**31, description="The most steps of a meta-path.")
-    measure: Text | None = Field(None, description="A measure along a meta-path; by default pathsim or hetesim.")
-    limit: int = Field(20, ge=0, le=2**31, description="How many meta-paths to list; the others are counted.")
-    as_of: AsOf = None
 
 
 class LabelledPair(RequestModel):
@@ -312,26 +287,72 @@ def label_columns(pairs: Sequence[LabelledPair]) -> dict[str, list[Any]]:
     return {name: values for name, values in columns.items() if any(value is not None for value in values)}
 
 
-class InferRequest(RequestModel):
+@form("body", "infer")
+class InferRequest(requests.Infer):
     """Labelled pairs, and how to search for the meta-paths behind them."""
 
-    pairs: list[LabelledPair] = Field(min_length=1)
-    node_type: Text | None = Field(None, description="The type of the nodes, where their ids fit several.")
-    query_type: Text | None = Field(None, description="Instead: the type of the queries.")
-    target_type: Text | None = Field(None, description="Instead: the type of the targets.")
-    max_length: int = Field(6, ge=2, le=20, description="The most steps of a meta-path.")
-    measures: list[Text] | None = Field(None, description="Only these measures.")
-    asymmetric: bool = Field(False, description="Also try paths that are not walked out and back.")
-    conditions: list[Text] = Field(
-        [], max_length=20, description="Also try these conditions, such as 'paper: year >= 2020'."
-    )
-    suggest: int = Field(3, ge=0, le=100, description="How many pairs to suggest for labelling.")
-    skip: list[tuple[Id, Id]] = Field([], description="Pairs not to suggest.")
-    seed: Seed = 0
-
-    model_config = _with_example("infer")
+    pairs: Annotated[list[LabelledPair], Field(min_length=1)]
+    skip: Annotated[list[tuple[Id, Id]], Field(description="Pairs not to suggest.")] = field(default_factory=list)
 
 
+# ---- Jobs ----------------------------------------------------------------------------------------
+@form("body")
+class InferJobRequest(InferRequest):
+    """Infer as a job; its result is a model of the job's name."""
+
+    kind: Literal["infer"]
+    graph: Text
+
+
+@form("body", "job", without=("node_type", "permutations", "seed"))
+class JoinJobRequest(requests.Join):
+    """The top k of every node of a type, or all pairs above a score; the result is a Parquet file."""
+
+    kind: Literal["join"]
+    graph: Text
+    combination: _Combination = None
+
+
+@form("body")
+class TrainJobRequest(requests.Train):
+    """Train a model on labelled pairs, or on labels that a measure along a meta-path gives."""
+
+    kind: Literal["train"]
+    graph: Text
+    architecture: Annotated[
+        Text | None,
+        Field(
+            json_schema_extra={"enum": ["auto", *learning_from("labels")]},
+            description="auto tries several, and is the default with `pairs`; neupath is the default with `metapath`.",
+        ),
+    ] = None
+    pairs: list[LabelledPair] | None = None
+
+
+@form("body", without=("as_of",))
+class WhatIfJobRequest(requests.WhatIf):
+    """What moves a target out of the k best of a query, or into them."""
+
+    kind: Literal["whatif"]
+    graph: Text
+
+
+@form("body")
+class SignificanceJobRequest(requests.Significance):
+    """A search with the p-value of every hit and, if asked for, the interval in which its rank stays."""
+
+    kind: Literal["significance"]
+    graph: Text
+
+
+JobRequest = Annotated[
+    InferJobRequest | JoinJobRequest | TrainJobRequest | WhatIfJobRequest | SignificanceJobRequest,
+    Field(discriminator="kind"),
+]
+JOB_REQUEST: TypeAdapter[Any] = TypeAdapter(JobRequest)
+
+
+# ---- Look-ups and updates ------------------------------------------------------------------------
 class NodesRequest(RequestModel):
     """Which nodes to look up."""
 
@@ -383,10 +404,7 @@ class MetapathsRequest(RequestModel):
     limit: int = Field(20, ge=1, le=2**31)
 
 
-_UPDATE_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
-
-
-@dataclass(config=_UPDATE_CONFIG, frozen=True)
+@dataclass(config=_CONFIG, frozen=True)
 class EdgeEnds(Edge):
     """An edge by its relation and the ids of its ends."""
 
@@ -397,7 +415,7 @@ class EdgeEnds(Edge):
     attributes: SkipJsonSchema[Mapping[str, object]] = field(default_factory=dict, init=False)
 
 
-@dataclass(config=_UPDATE_CONFIG, frozen=True)
+@dataclass(config=_CONFIG, frozen=True)
 class EdgeRequest(EdgeEnds):
     """An edge to add, with attributes where edges of its relation have them; it adds to the weight of its pair."""
 
@@ -405,7 +423,7 @@ class EdgeRequest(EdgeEnds):
     attributes: dict[Text, str | int | float | bool | None] = field(default_factory=dict)
 
 
-@dataclass(config=_UPDATE_CONFIG, frozen=True)
+@dataclass(config=_CONFIG, frozen=True)
 class NodeId(Node):
     """A node by its type and id."""
 
@@ -415,7 +433,7 @@ class NodeId(Node):
     attributes: SkipJsonSchema[Mapping[str, object]] = field(default_factory=dict, init=False)
 
 
-@dataclass(config=_UPDATE_CONFIG, frozen=True)
+@dataclass(config=_CONFIG, frozen=True)
 class NodeRequest(NodeId):
     """A node to add, with a name and attributes where nodes of its type have them."""
 
@@ -423,7 +441,7 @@ class NodeRequest(NodeId):
     attributes: dict[Text, str | int | float | bool | None] = field(default_factory=dict)
 
 
-@dataclass(config=_UPDATE_CONFIG | _with_example("updates"), frozen=True)
+@dataclass(config=_CONFIG | _with_example("updates"), frozen=True)
 class UpdateRequest(Update):
     """An update, all or nothing: it removes edges, then nodes, and adds nodes, then edges."""
 
@@ -434,101 +452,8 @@ class UpdateRequest(Update):
     places: SkipJsonSchema[Mapping[str, Sequence[str]]] = field(default_factory=dict, init=False)
 
 
-class InferJobRequest(InferRequest):
-    """Infer as a job; its result is a model of the job's name."""
-
-    kind: Literal["infer"]
-    graph: Text
-
-
-class JoinJobRequest(ScorerRequest):
-    """The top k of every node of a type, or all pairs above a score; the result is a Parquet file."""
-
-    kind: Literal["join"]
-    graph: Text
-    k: int | None = Field(None, ge=1, le=2**31)
-    min_score: Number = Field(0.0, ge=0)
-    where_query: list[Text] = Field(default_factory=list, description="Conditions on queries.")
-    where: list[Text] = Field(default_factory=list, description="Conditions on targets.")
-    unless: list[Text] = Field(default_factory=list, description="Leave out targets that these meta-paths relate.")
-    among: list[Id] = Field(default_factory=list, description="Rank only these targets.")
-    combination: list[CombinationPart] | None = Field(None, description="Measures to add up, instead of one meta-path.")
-
-    model_config = _with_example("job")
-
-
-class TrainJobRequest(RequestModel):
-    """Train a model on labelled pairs, or on labels that a measure along a meta-path gives."""
-
-    kind: Literal["train"]
-    graph: Text
-    architecture: Text | None = Field(
-        None,
-        json_schema_extra={"enum": ["auto", *learning_from("labels")]},
-        description="auto tries several, and is the default with `pairs`; neupath is the default with `metapath`.",
-    )
-    budget: Number | None = Field(None, gt=0, le=86_400, description="Of auto: about how many seconds it may take.")
-    metapath: Text | None = None
-    measure: Text = "pathsim"
-    pairs: list[LabelledPair] | None = None
-    node_type: Text | None = Field(None, description="The type of the nodes in `pairs`, where their ids fit several.")
-    query_type: Text | None = Field(None, description="Instead: the type of the queries in `pairs`.")
-    target_type: Text | None = Field(None, description="Instead: the type of the targets in `pairs`.")
-    protocol: Literal["strict", "paper"] = "strict"
-    layers: int = Field(2, ge=1, le=8)
-    paths: int | None = Field(None, ge=1, le=16, description="Of neupath: how many path instances it keeps.")
-    dim: int | None = Field(None, ge=1, le=2**31, description="The width of its vectors.")
-    epochs: int = Field(30, ge=1, le=2**31)
-    learning_rate: Number | None = Field(None, gt=0)
-    seed: Seed = 0
-
-    @property
-    def chosen_architecture(self) -> str:
-        """The architecture, by what it learns from unless it is given."""
-        return self.architecture or ("neupath" if self.pairs is None else "auto")
-
-
-class WhatIfJobRequest(RequestModel):
-    """What moves a target out of the k best of a query, or into them."""
-
-    kind: Literal["whatif"]
-    graph: Text
-    query: Id
-    target: Id
-    metapath: Text | None = None
-    measure: Text = "pathsim"
-    k: int = Field(10, ge=1, le=2**31, description="How many hits count as the best.")
-    remove: Text | None = Field(None, description="edges, or a node type.")
-    add: Text | None = Field(None, description="edges, or a node type.")
-    limit: int = Field(10, ge=0, le=2**31, description="How many single changes to list.")
-    budget: int | None = Field(None, ge=1, le=2**62, description="How much work to spend.")
-
-
-class SignificanceJobRequest(RequestModel):
-    """A search with the p-value of every hit and, if asked for, the interval in which its rank stays."""
-
-    kind: Literal["significance"]
-    graph: Text
-    queries: list[Id] = Field(min_length=1)
-    metapath: Text | None = None
-    measure: Text = "pathsim"
-    where: list[Text] = Field(default_factory=list, description="Conditions on targets.")
-    unless: list[Text] = Field(default_factory=list, description="Leave out targets that these meta-paths relate.")
-    k: int = Field(10, ge=1, le=2**31)
-    permutations: int = Field(PERMUTATIONS, ge=1, le=2**31, description="How many permuted graphs.")
-    stability: bool = Field(False, description="Also find where ranks stay when a tenth of the edges is missing.")
-    stability_by: Text | None = Field(None, description="Instead, when any one node of this type is missing.")
-    seed: Seed = 0
-
-
-JobRequest = Annotated[
-    InferJobRequest | JoinJobRequest | TrainJobRequest | WhatIfJobRequest | SignificanceJobRequest,
-    Field(discriminator="kind"),
-]
-
-
 # ---- Query strings -------------------------------------------------------------------------------
-R = TypeVar("R", bound=RequestModel)
+R = TypeVar("R")
 _LISTS = frozenset({"where", "among", "weight", "unless"})
 
 
@@ -554,19 +479,40 @@ def read_query_string(query_string: bytes) -> dict[str, str | list[str]]:
     return parameters
 
 
+def read(kind: type[R], content: Mapping[str, Any]) -> R:
+    """Read a request of some kind, or raise pydantic's error."""
+    request: R = _adapter(kind).validate_python(content)
+    return request
+
+
+def dump(request: Any, without: set[str]) -> dict[str, Any]:
+    """Return the fields of a request that differ from their defaults, as JSON can hold them."""
+    return dict(_adapter(type(request)).dump_python(request, mode="json", exclude_defaults=True, exclude=without))
+
+
 def read_query(kind: type[R], query_string: bytes) -> R:
     """Read a query string as a request of some kind."""
     try:
-        return kind.model_validate(read_query_string(query_string))
+        return read(kind, read_query_string(query_string))
     except ValidationError as error:
         raise RequestError(422, describe_problems(error.errors(include_url=False, include_context=False))) from error
 
 
-def query_parameters(kind: type[RequestModel]) -> dict[str, Any]:
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def query_parameters(kind: type[Any]) -> dict[str, Any]:
     """Return the fields of a request as OpenAPI describes the parameters of a query string."""
-    schema = kind.model_json_schema()
+    schema = _adapter(kind).json_schema()
     required, fields = schema.get("required", ()), schema["properties"]
-    return {"parameters": [_parameter(name, content, name in required) for name, content in fields.items()]}
+    ordered = sorted(fields.items(), key=lambda item: item[0] not in required)
+    return {"parameters": [_parameter(name, content, name in required) for name, content in ordered]}
 
 
 def _parameter(name: str, content: dict[str, Any], required: bool) -> dict[str, Any]:
