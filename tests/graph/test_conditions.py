@@ -66,6 +66,9 @@ MEANINGS = [
     ('"page count" in (1, 3)', "p1 p3", '"page count" in (1, 3)'),
     ("id = p1 or id = p2", "p1 p2", 'id = "p1" or id = "p2"'),
     ("year > 2019.5", "p2 p4", "year > 2019.5"),
+    ("year<2020", "p1", "year < 2020"),
+    ("year != 2020", "p1 p4", "year != 2020"),
+    ("name = p1", "p4", 'name = "p1"'),
 ]
 
 

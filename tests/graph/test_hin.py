@@ -12,7 +12,7 @@ from neupath.errors import GraphError, MetaPathError, QueryError, SchemaError, S
 from neupath.graph.hin import Edges, digest
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from tests.graphs import hins
+from tests.graphs import graph_of, hins
 
 LIKES = Relation("user", "likes", "item")
 KNOWS = Relation("user", "knows", "user", directed=False)
@@ -80,9 +80,7 @@ def test_a_graph_can_be_sent_to_another_process(toy: HIN) -> None:
 
 
 def test_a_graph_of_many_relations_is_sent_without_its_empty_rows() -> None:
-    nodes = Nodes("entity", pa.array([f"e{row}" for row in range(2000)]))
-    end = np.array([5])
-    hin = HIN.build([nodes], [Edges(Relation("entity", f"r{n}", "entity"), end, end + n) for n in range(100)])
+    hin = graph_of({"entity": 2000}, {f"entity -r{n}-> entity": [(5, 5 + n)] for n in range(100)})
     sent = pickle.dumps(hin)
     assert len(sent) < 200_000  # each matrix with all of its rows would take 8,000 bytes
     again = pickle.loads(sent)
@@ -92,7 +90,7 @@ def test_a_graph_of_many_relations_is_sent_without_its_empty_rows() -> None:
 
 
 def test_types_without_nodes_and_isolated_nodes() -> None:
-    hin = HIN.build([Nodes("a", pa.array([], pa.string())), Nodes("b", pa.array(["x"]))], [])
+    hin = graph_of({"a": 0, "b": 1}, {})
     assert hin.num_nodes("a") == 0
     assert hin.num_nodes("B") == 1
 
@@ -206,19 +204,15 @@ def test_the_digest_tells_names_apart() -> None:
 
 
 def test_of_equal_names_the_one_with_more_edges_is_found_first() -> None:
-    names = pa.array(["Ng", "Ng", "Ng Lee", "Ng"])
-    people, papers = Nodes("person", pa.array([10, 11, 12, 13]), names), Nodes("paper", pa.array(["p", "q", "Ng"]))
-    wrote = Edges(
-        Relation("person", "wrote", "paper"), np.array([0, 1, 1, 2, 2, 2, 3]), np.array([0, 0, 1, 0, 1, 2, 2])
-    )
-    hin = HIN.build([people, papers], [wrote])
+    people = Nodes("person", pa.array([10, 11, 12, 13]), pa.array(["Ng", "Ng", "Ng Lee", "Ng"]))
+    wrote = [(0, 0), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (3, 2)]
+    hin = graph_of({"person": people, "paper": ["p", "q", "Ng"]}, {"person -wrote-> paper": wrote})
     assert [(node.id, node.degree) for node in hin.find("ng")] == [(11, 2), ("Ng", 2), (10, 1), (13, 1), (12, 3)]
     assert [node.id for node in hin.find("ng", 1, node_type="person")] == [11]
     assert [node.id for node in hin.find("", 2)] == [10, 11]
 
 
 def test_degrees_count_the_edges_of_all_relations() -> None:
-    knows = Edges(Relation("person", "knows", "person", directed=False), np.array([0, 1]), np.array([1, 2]))
-    follows = Edges(Relation("person", "follows", "person"), np.array([0]), np.array([2]))
-    hin = HIN.build([Nodes("person", pa.array(["a", "b", "c"]))], [knows, follows])
+    edges = {"person -knows- person": [(0, 1), (1, 2)], "person -follows-> person": [(0, 2)]}
+    hin = graph_of({"person": 3}, edges)
     assert hin.degrees("person").tolist() == [2, 2, 2]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neupath.errors import GraphError, NodeError, QueryError
+from neupath.errors import GraphError, NodeError
 from neupath.graph.nodes import Nodes
 
 MOVIES = Nodes(
@@ -119,37 +119,6 @@ def test_unicode_ids() -> None:
     assert nodes.find("zurich") == 0
     with pytest.raises(NodeError, match="no city with the id 'Zurihc' among 3; did you mean 'Zürich'"):
         nodes.find("Zurihc")
-
-
-@pytest.mark.parametrize(
-    ("condition", "marked"),
-    [
-        ("year >= 1995", [True, True, False, False]),
-        ("year<1990", [False, False, True, False]),
-        ("year = 2009", [True, False, False, False]),
-        ("year > 1994.5", [True, True, False, False]),
-        ("year != 2009", [False, True, True, False]),
-        ("country ~ korea", [False, False, True, False]),
-        ("country == 'USA'", [True, True, False, False]),
-        ("name = Heat", [False, True, True, False]),
-        ("id <= 11", [True, True, False, False]),
-    ],
-)
-def test_conditions(condition: str, marked: list[bool]) -> None:
-    assert MOVIES.where(condition).tolist() == marked
-
-
-@pytest.mark.parametrize(
-    ("condition", "message"),
-    [
-        ("yaer > 3", r"movie has no attribute 'yaer' \(it has year, country, name, id\); did you mean 'year'"),
-        ("year > soon", "at character 8: attribute 'year' holds whole numbers, and 'soon' cannot be compared"),
-        ("year", "condition 'year', at character 5: expected a comparison after 'year', one of ="),
-    ],
-)
-def test_bad_conditions(condition: str, message: str) -> None:
-    with pytest.raises(QueryError, match=message):
-        MOVIES.where(condition)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,6 @@
-import numpy as np
-import pyarrow as pa
-
 from neupath import HIN
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes
 from neupath.graph.summary import summarise
+from tests.graphs import graph_of
 
 
 def test_counts_of_the_toy_graph(toy: HIN) -> None:
@@ -26,9 +21,7 @@ def test_counts_of_the_toy_graph(toy: HIN) -> None:
 
 
 def test_empty_types_and_isolated_nodes() -> None:
-    nodes = [Nodes("a", pa.array(["x", "y"])), Nodes("b", pa.array([], pa.string()))]
-    hin = HIN.build(nodes, [Edges(Relation("a", "r", "b"), np.array([], int), np.array([], int))], notes=["hello"])
-    summary = summarise(hin)
+    summary = summarise(graph_of({"a": 2, "b": 0}, {"a -r-> b": []}, notes=["hello"]))
     assert [t.isolated for t in summary.node_types] == [2, 0]
     assert summary.relations[0].target_degree_mean == 0.0
     assert summary.notes == ["hello"]

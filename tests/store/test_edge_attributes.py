@@ -21,7 +21,7 @@ from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.live import LiveStore
 from neupath.store import Edge, Node, Update, check, open_store, read_update, write_store
-from neupath.store.database import connect, run
+from tests.store.stores import change_database, flip_last_byte
 
 RATES = Relation("user", "rates", "movie")
 KNOWS = Relation("user", "knows", "user", directed=False)
@@ -228,25 +228,20 @@ def test_a_store_says_by_its_format_that_edges_have_attributes(folder: Path, tmp
 
 
 @pytest.mark.parametrize("file", ["edge-rows-0.arrow", "edge-rows-1.arrow"])
-@pytest.mark.parametrize("at", [0.5, None])
+@pytest.mark.parametrize("is_cut", [False, True])
 @pytest.mark.slow
-def test_damaged_files_of_attributes_are_rebuilt(folder: Path, file: str, at: float | None) -> None:
+def test_damaged_files_of_attributes_are_rebuilt(folder: Path, file: str, is_cut: bool) -> None:
     path = folder / "snapshot-0" / file
-    content = bytearray(path.read_bytes())
-    if at is None:
-        del content[-7:]
-    else:
-        content[int(at * len(content))] ^= 1
-    path.write_bytes(content)
+    flip_last_byte(path)
+    if is_cut:
+        path.write_bytes(path.read_bytes()[:-7])
     assert "the next reading or update rebuilds it" in check(folder).problems[0]
     assert digest(load(folder)) == digest(graph())
     assert not check(folder).problems
 
 
 def test_attributes_that_are_wrong_in_the_database_are_found(folder: Path) -> None:
-    connection = connect(folder, write=True)
-    run(connection, "UPDATE edge_rows_0 SET a3 = 'z' WHERE row = 0")
-    connection.close()
+    change_database(folder, "UPDATE edge_rows_0 SET a3 = 'z' WHERE row = 0")
     assert "the checksum of the edges differs from the one written with them" in check(folder).problems
     (folder / "snapshot-0" / "edge-rows-0.arrow").unlink()
     with pytest.raises(SourceError, match="and so is the database: the checksum of the edges differs"):

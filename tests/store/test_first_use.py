@@ -19,25 +19,11 @@ from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.graph.summary import summarise
 from neupath.live import LiveGraph, LiveStore
-from neupath.store import Edge, Store, Update, check, open_store, snapshots, write_store
+from neupath.store import Store, check, open_store, snapshots, write_store
 from tests.command_line import Run
+from tests.store.stores import ADD, damage
 
-ADD = Update(add_edges=[Edge("writes", "Mike", "Mike-SIGMOD-1")])
 FILES = ["edges-0-indptr.npy", "edges-0-indices.npy", "edges-0-data.npy", "nodes-0.arrow"]  # all that APA walks
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(write_store(npth.load("toy"), tmp_path / "toy.store"))
-
-
-def damage(store: Store, name: str) -> None:
-    """Change a byte in the middle of each array of a file of the snapshot."""
-    (snapshot,) = store.folder.glob("snapshot-*")
-    content = bytearray((snapshot / name).read_bytes())
-    for place in range(len(content) // 2, len(content), 64):
-        content[place] ^= 0x55
-    (snapshot / name).write_bytes(content)
 
 
 def search(hin: HIN) -> object:

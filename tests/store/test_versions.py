@@ -22,14 +22,10 @@ from neupath.live import LiveStore
 from neupath.store import Change, Edge, Node, Store, Update, check, database, open_store, write_store
 from neupath.store import store as store_module
 from neupath.store.database import duckdb
+from tests.store.stores import NEW
 
 SIZE = 6
 KNOWS, LIKES = Relation("p", "knows", "p", directed=False), Relation("p", "likes", "q")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    return open_store(write_store(npth.load("toy"), tmp_path / "toy.store"))
 
 
 def mixed_graph() -> HIN:
@@ -114,7 +110,7 @@ def test_random_groups_leave_memory_and_disk_equal(tmp_path: Path) -> None:
 
 
 def test_a_group_that_cannot_be_written_changes_nothing(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
+    edge = Update([NEW])
 
     def fail(*_: object) -> None:
         raise duckdb().IOException("no space left")
@@ -129,7 +125,7 @@ def test_a_group_that_cannot_be_written_changes_nothing(store: Store, monkeypatc
 
 
 def test_a_store_that_was_replaced_refuses_updates(store: Store, tmp_path: Path) -> None:
-    edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
+    edge = Update([NEW])
     with store:
         assert store.update(edge).version == 1
         store.folder.rename(tmp_path / "before.store")
@@ -145,7 +141,7 @@ def test_a_store_that_was_replaced_refuses_updates(store: Store, tmp_path: Path)
 
 @pytest.mark.slow
 def test_closing_a_replaced_store_leaves_the_log_of_the_new_one(store: Store, tmp_path: Path) -> None:
-    edge = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
+    edge = Update([NEW])
     with store:
         store.update(edge)
         store.folder.rename(tmp_path / "before.store")
@@ -168,9 +164,9 @@ def test_ctrl_c_during_compaction_does_not_fail_the_update(
     monkeypatch.setattr("neupath.store.store.is_compaction_due", lambda _: True)
     with monkeypatch.context() as patched:
         patched.setattr("neupath.store.store.compact_database", interrupt)
-        assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 1
+        assert store.update(Update([NEW])).version == 1
     assert "its maintenance failed: interrupted" in caplog.text
-    assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
+    assert store.update(Update([NEW])).version == 2
     assert not store.check().problems
 
 
@@ -189,7 +185,7 @@ def test_a_store_that_cannot_be_compacted_still_takes_updates(
         )
     assert change.version == 1
     assert "its maintenance failed: the disk is full" in caplog.text
-    assert store.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])).version == 2
+    assert store.update(Update([NEW])).version == 2
 
 
 @pytest.mark.parametrize(
@@ -211,7 +207,7 @@ def test_ids_and_weights_that_cannot_be_stored_are_refused(store: Store, update:
 
 
 def test_an_unexpected_error_fails_only_its_own_update(store: Store) -> None:
-    good = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")])
+    good = Update([NEW])
     bad = Update(add_nodes=[Node("author", "Zoe", attributes=None)])  # type: ignore[arg-type]
     first, refused, last = store.update_many([good, bad, good])
     assert isinstance(refused, TypeError)
@@ -221,7 +217,7 @@ def test_an_unexpected_error_fails_only_its_own_update(store: Store) -> None:
 
 @pytest.mark.slow
 def test_one_process_reads_and_writes_a_store_at_once(store: Store) -> None:
-    edge, written = Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]), [0]
+    edge, written = Update([NEW]), [0]
     done = threading.Event()
 
     def read() -> list[tuple[int, int]]:
@@ -253,7 +249,7 @@ def test_a_store_held_by_this_process_says_so(store: Store, monkeypatch: pytest.
         with pytest.raises(SourceError, match="written to by this process"):
             npth.load(str(store.folder))
         with open_store(store.folder) as other, pytest.raises(SourceError, match="open for writing in this process"):
-            other.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
+            other.update(Update([NEW]))
 
 
 @pytest.mark.slow
