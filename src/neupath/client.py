@@ -3,13 +3,14 @@
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from inspect import Parameter, Signature, signature
 from numbers import Integral
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, TypeVar, overload
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
 import numpy as np
@@ -19,6 +20,7 @@ from neupath._runtime.files import write_whole
 from neupath.engine.hits import Hits, QuerySet
 from neupath.errors import NeuPathError, QueryError
 from neupath.graph.nodes import HasId, Id, NodeRef, id_of
+from neupath.requests import Explain, Infer, Question, Relate, Search, Significance, WhatIf, options_of
 
 # ---- HTTP ----------------------------------------------------------------------------------------
 JSON = "application/json"
@@ -239,70 +241,24 @@ def read_events(lines: Iterable[bytes]) -> Iterator[Event]:
 Line = Sequence[Any] | Mapping[str, Any]
 
 
-class ScorerOptions(TypedDict, total=False):
-    """What similar means: a `metapath`, with or without a `measure`; or a `measure` over the whole graph; or a `model`.
-
-    Or a `combination` of {"measure", "metapath", "weight"}. `as_of` is an earlier version of a store. `weight`, `time`,
-    `since`, `until`, `now` and `half_life` are the weights and times of a meta-path: `graph.refinement.Refinement`.
-    """
-
-    metapath: str
-    measure: str
-    node_type: str
-    model: str
-    combination: Sequence[Mapping[str, Any]]
-    as_of: int
-    weight: str | Sequence[str]
-    time: str
-    since: str
-    until: str
-    now: str
-    half_life: str
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-class QueryOptions(ScorerOptions, total=False):
-    """What similar means, how many hits, and which targets."""
+def _takes(kind: type[Question]) -> Callable[[F], F]:
+    """Show the fields of a question as the options of a method, to `help` and to the tab key."""
 
-    k: int
-    where: str | Sequence[str]
-    among: Id | Sequence[Id]
-    unless: str | Sequence[str]
-    diverse: float
-    include_query: bool
-    zeros: bool
+    def make(method: F) -> F:
+        own = [each for each in signature(method).parameters.values() if each.kind is not Parameter.VAR_KEYWORD]
+        names = {each.name for each in own}
+        options = [
+            Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=each.type)
+            for each, _ in options_of(kind, "http")
+            if each.name not in names
+        ]
+        method.__signature__ = Signature([*own, *options])  # type: ignore[attr-defined]
+        return method
 
-
-class ExplainOptions(ScorerOptions, total=False):
-    """What similar means, what to group paths `by`, and how many groups and `paths` of each to list."""
-
-    by: str | int
-    limit: int
-    paths: int
-    k: int
-
-
-class RelateOptions(TypedDict, total=False):
-    """The types of the two nodes, which meta-paths to look at, and how many to list."""
-
-    query_type: str
-    target_type: str
-    max_steps: int
-    measure: str
-    limit: int
-    as_of: int
-
-
-class InferOptions(TypedDict, total=False):
-    """The parameters of `neupath.infer`, and how many pairs to `suggest` for labelling, none of them in `skip`."""
-
-    node_type: str
-    max_length: int
-    measures: Sequence[str]
-    asymmetric: bool
-    conditions: Sequence[str]
-    suggest: int
-    skip: Sequence[tuple[Id, Id]]
-    seed: int
+    return make
 
 
 _ARROW = "application/vnd.apache.arrow.stream"
@@ -370,25 +326,18 @@ class Client:
         return self._session.read_list("GET", "/api/models")
 
     @overload
-    def search(  # type: ignore[overload-overlap]  # a text is a sequence of texts
-        self, graph: str, query: NodeRef, **options: Unpack[QueryOptions]
-    ) -> Hits: ...
+    def search(self, graph: str, query: NodeRef, **options: Any) -> Hits: ...
     @overload
-    def search(self, graph: str, query: Mapping[Any, float], **options: Unpack[QueryOptions]) -> Hits: ...
+    def search(self, graph: str, query: Mapping[Any, float], **options: Any) -> Hits: ...
     @overload
+    def search(self, graph: str, query: Sequence[NodeRef], *, together: Literal[True], **options: Any) -> Hits: ...
+    @overload
+    def search(self, graph: str, query: Sequence[NodeRef], **options: Any) -> list[Hits]: ...
+    @_takes(Search)
     def search(
-        self, graph: str, query: Sequence[NodeRef], *, together: Literal[True], **options: Unpack[QueryOptions]
-    ) -> Hits: ...
-    @overload
-    def search(self, graph: str, query: Sequence[NodeRef], **options: Unpack[QueryOptions]) -> list[Hits]: ...
-    def search(
-        self,
-        graph: str,
-        query: NodeRef | Sequence[NodeRef] | Mapping[Any, float],
-        *,
-        together: bool = False,
-        **options: Unpack[QueryOptions],
-    ) -> Hits | list[Hits]:
+        self, graph: str, query: NodeRef | Sequence[NodeRef] | Mapping[Any, float], *, together: bool = False,
+        **options: Any,
+    ) -> Hits | list[Hits]:  # fmt: skip
         """Find the nodes most similar to one, to each of a list, or to a set.
 
         Parameters
@@ -400,10 +349,8 @@ class Client:
         together
             Whether a list is a set, too: that of its mean.
         options
-            What similar means (`ScorerOptions`); `k`, how many hits, 10 by default; `where`, conditions on targets,
-            such as "year >= 2000"; `among`, the only targets to rank; `unless`, meta-paths that leave out the targets
-            they relate to the query; `diverse`, how much hits may be alike; `include_query`, whether to rank the query
-            itself; `zeros`, whether to fill up with targets of score 0.
+            The fields of `neupath.requests.Search`, such as `metapath`, `measure`, `k`, `where` and `half_life`; or a
+            `combination` of {"measure", "metapath", "weight"}.
 
         """
         body = _search_body(query, options) | ({"together": True} if together else {})
@@ -411,18 +358,16 @@ class Client:
         hits = [_to_hits(result) for result in results]
         return hits[0] if _is_one(query) or together else hits
 
-    def search_table(self, graph: str, query: NodeRef | Sequence[NodeRef], **options: Unpack[QueryOptions]) -> pa.Table:
+    @_takes(Search)
+    def search_table(self, graph: str, query: NodeRef | Sequence[NodeRef], **options: Any) -> pa.Table:
         """Search as `search` does, and return one Arrow table: query, rank, id, name, score."""
         body = self._session.read_bytes("POST", _path(graph, "search"), _search_body(query, options), _ARROW)
         with pa.ipc.open_stream(body) as stream:
             return stream.read_all()
 
+    @_takes(Explain)
     def explain(
-        self,
-        graph: str,
-        query: NodeRef | Sequence[NodeRef] | Mapping[Any, float],
-        target: NodeRef,
-        **options: Unpack[ExplainOptions],
+        self, graph: str, query: NodeRef | Sequence[NodeRef] | Mapping[Any, float], target: NodeRef, **options: Any
     ) -> dict[str, Any]:
         """Return the groups and paths behind one score, by default at most 10 (`limit`), and why it is no hit.
 
@@ -438,7 +383,8 @@ class Client:
             return self._session.read_object("POST", _path(graph, "explain"), parameters | grouped)
         return self._session.read_object("GET", _path(graph, "explain", parameters))
 
-    def relate(self, graph: str, query: NodeRef, target: NodeRef, **options: Unpack[RelateOptions]) -> dict[str, Any]:
+    @_takes(Relate)
+    def relate(self, graph: str, query: NodeRef, target: NodeRef, **options: Any) -> dict[str, Any]:
         """Return the meta-paths that join two nodes, by default at most 20 (`limit`) of up to 4 steps (`max_steps`)."""
         return self._session.read_object(
             "GET", _path(graph, "relate", {"query": id_of(query), "target": id_of(target), **options})
@@ -462,19 +408,20 @@ class Client:
         }
         return int(self._session.read_object("POST", _path(graph, "updates"), body)["version"])
 
-    def infer(
-        self, graph: str, pairs: Iterable[Sequence[Any] | Mapping[str, Any]], **options: Unpack[InferOptions]
-    ) -> dict[str, Any]:
+    @_takes(Infer)
+    def infer(self, graph: str, pairs: Iterable[Sequence[Any] | Mapping[str, Any]], **options: Any) -> dict[str, Any]:
         """Infer meta-paths from labelled pairs: (query, target, score), or (query, target) for similar ones.
 
         A pair may also be a mapping with these keys, and query_type and target_type for ids that several types have.
         """
         return self._session.read_object("POST", _path(graph, "infer"), {"pairs": _to_pairs(pairs), **options})
 
+    @_takes(WhatIf)
     def what_if(self, graph: str, query: NodeRef, target: NodeRef, **options: Any) -> dict[str, Any]:
         """Return what `neupath whatif --json` prints; it runs as a job, and this waits for it."""
         return self.start("whatif", graph, query=query, target=target, **options).result()
 
+    @_takes(Significance)
     def significance(self, graph: str, queries: Sequence[Id], **options: Any) -> list[dict[str, Any]]:
         """Return what `neupath search --significance --json` prints of each query; it runs as a job."""
         return list(self.start("significance", graph, queries=list(queries), **options).result()["results"])
@@ -489,11 +436,7 @@ class Client:
         graph
             Its name in the service.
         options
-            The other fields of `POST /api/jobs`. For infer, `pairs` and the options of `infer`; for join, `metapath`
-            and `measure`, or `model`, and `k` and `min_score`; for train, `architecture`, `metapath` and `measure`, or
-            `pairs`, and `protocol`, `layers`, `paths`, `dim`, `epochs`, `learning_rate`, `seed`; for whatif, `query`,
-            `target`, `metapath` and the other parameters of `neupath.what_if`; for significance, `queries`,
-            `metapath`, `measure`, `k`, `permutations`, `stability`, `stability_by` and `seed`.
+            The fields of the question in `neupath.requests`: `Infer`, `Join`, `Train`, `WhatIf` or `Significance`.
 
         """
         body = {"kind": kind, "graph": graph, **options}
@@ -524,10 +467,11 @@ def _path(graph: str, endpoint: str = "", parameters: Mapping[str, Any] | None =
     return f"{path}?{urlencode(texts, doseq=True)}" if texts else path
 
 
-def _search_body(query: NodeRef | Sequence[NodeRef] | Mapping[Any, float], options: QueryOptions) -> dict[str, Any]:
-    alone = {
-        name: [options[name]] for name in ("where", "among", "unless", "weight") if isinstance(options.get(name), str)
-    }
+_LISTS = [each.name for each, _ in options_of(Search, "http") if each.default == ()]
+
+
+def _search_body(query: NodeRef | Sequence[NodeRef] | Mapping[Any, float], options: dict[str, Any]) -> dict[str, Any]:
+    alone = {name: [options[name]] for name in _LISTS if isinstance(options.get(name), str)}
     return {**_set_body(query), **options, **alone}
 
 

@@ -9,7 +9,7 @@ imported at first, so that the client and `--help` stay light.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, dataclass_transform
 
 from neupath.errors import QueryError, listed
 
@@ -63,6 +63,9 @@ class Question:
     One constructor serves them all, because a start would wait for dozens that `dataclass` compiles.
     """
 
+    only_cli: ClassVar[tuple[str, ...]] = ()
+    """Which options of its parts commands alone have."""
+
     def __init_subclass__(cls, *, is_form: bool = False) -> None:
         if not is_form:  # pydantic makes the dataclasses that check what comes over HTTP
             dataclass(init=False, repr=False, eq=False, match_args=False, kw_only=True)(cls)
@@ -99,7 +102,8 @@ def options_of(kind: type[Any], interface: Literal["cli", "http"]) -> Iterator[t
         for name in vars(part).get("__annotations__", ()):
             each = known.pop(name, None)
             about = None if each is None else each.metadata.get("option")
-            if each is not None and about is not None and about.only in (None, interface):
+            hides = interface == "http" and name in kind.only_cli
+            if each is not None and about is not None and about.only in (None, interface) and not hides:
                 yield each, about
 
 
@@ -293,6 +297,7 @@ class Find(AsOf):
 class Search(Similarity, Targets, SetOfNodes, Evidence, AsOf):
     """The nodes most similar to one, to each of many, or to a set."""
 
+    only_cli = ("permutations", "seed", "stability", "stability_by")
     query: Id | Sequence[Id] = option("Ids or names, each searched for in turn.", argument="QUERY...")
     k: int = option("How many hits.", "-k", default=10, limits=_FROM_1)
     diverse: float | None = option(
@@ -404,6 +409,7 @@ class Relate(AsOf):
 class WhatIf(MeasureOfPath, AsOf):
     """The fewest edges or nodes that decide whether a target is among the best hits of a query."""
 
+    only_cli = ("as_of",)
     query: Id = option("An id, or a name that only one node has.", argument="A")
     target: Id = option("An id, or a name that only one node has.", argument="B")
     k: int = option("How many hits count as the best.", "-k", default=10, limits=_FROM_1)
@@ -420,6 +426,7 @@ class WhatIf(MeasureOfPath, AsOf):
 class Join(Similarity, Targets, Permutations):
     """The most similar targets of every node."""
 
+    only_cli = ("node_type", "permutations", "seed")
     out: Path = option("The .parquet or .csv file to write, or a folder for several.", only="cli")
     k: int | None = option("Hits per query; 10, or all with ‹min_score›.", "-k", default=None, limits=_FROM_1)
     min_score: float = option("Keep only pairs with at least this score.", default=0.0, limits={"ge": 0})

@@ -6,8 +6,10 @@ the few best hits, each with its evidence, and ids that the other tools take.
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import MISSING, fields
 from functools import partial, wraps
-from typing import Annotated, Any, ParamSpec
+from inspect import Parameter, Signature
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -19,7 +21,7 @@ from starlette.types import Receive, Scope, Send
 from neupath import __version__
 from neupath.errors import NeuPathError, QueryError, listed
 from neupath.evidence.explanation import explain
-from neupath.graph.browsing import describe_row, neighbours_of
+from neupath.graph import browsing
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Relation, arrow
 from neupath.graph.nodes import Nodes
@@ -30,6 +32,7 @@ from neupath.service.graph_registry import FittedScorer
 from neupath.service.middleware import GuardMiddleware
 
 P = ParamSpec("P")
+T = TypeVar("T")
 Content = dict[str, Any]
 
 PATH = "/api/mcp"
@@ -44,8 +47,12 @@ _MANY = 40  # types, relations and meta-paths of a description
 _READ_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 
 Graph = Annotated[str | None, Field(description="The graph's name; needed only where several are served.")]
-Node = Annotated[str, Field(description="The id or the name of a node, as `find` returns it.")]
-Path = Annotated[str, Field(description="Such as author-paper-author, or its initials APA; `describe` lists some.")]
+_NODE = "The id or the name of a node, as `find` returns it."
+_SENTENCES = {
+    "query": _NODE, "target": _NODE, "measure": "pathsim, or another measure along a meta-path.",
+    "metapath": "Such as author-paper-author, or its initials APA; `describe` lists some.",
+}  # fmt: skip
+"""What an assistant needs to know beyond the sentences of the questions."""
 
 
 class Example(BaseModel):
@@ -127,6 +134,39 @@ def _without_nulls(value: Any) -> Any:
     return [_without_nulls(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+Asks = Callable[[T, str | None], Awaitable[Content]]
+
+
+def _takes(kind: type[T], names: str, **limits: int) -> Callable[[Asks[T]], Callable[..., Awaitable[Content]]]:
+    """Make a tool of a function of a question and a graph: it takes some fields of the question, and the graph.
+
+    `limits` are the most that a field may be, and the value of a field that is not among `names`.
+    """
+    known = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
+    parameters = [_parameter("graph", Graph, None)]
+    for name in reversed(names.split()):
+        each = known[name]
+        default = Parameter.empty if each.default is MISSING or name == "metapath" else each.default
+        hint: Any = str if name == "metapath" else each.type
+        annotation = Annotated[hint, Field(le=limits.get(name), description=_SENTENCES.get(name))]
+        parameters.insert(0, _parameter(name, annotation, [] if each.default_factory is list else default))
+    fixed = {name: value for name, value in limits.items() if name not in names.split()}
+
+    def make(function: Asks[T]) -> Callable[..., Awaitable[Content]]:
+        @wraps(function)
+        async def tool(graph: str | None = None, **values: Any) -> Content:
+            return await function(schemas.read(kind, values | fixed), graph)
+
+        tool.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return tool
+
+    return make
+
+
+def _parameter(name: str, annotation: Any, default: Any) -> Parameter:
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
 # ---- Look-ups ------------------------------------------------------------------------------------
 async def _schema(service: Service, graph: str) -> Content:
     handle = service.registry.graph(graph)
@@ -153,7 +193,7 @@ def _lookups(service: Service) -> list[Callable[..., Awaitable[Content]]]:
         return {"total": page["total"], "nodes": page["nodes"]}
 
     async def neighbours(
-        node: Node,
+        node: Annotated[str, Field(description=_NODE)],
         node_type: Annotated[str | None, Field(description="The node's type, where several have its id.")] = None,
         limit: Annotated[int, Field(ge=1, le=50, description="How many per relation.")] = 8,
         graph: Graph = None,
@@ -198,8 +238,8 @@ def describe_node(hin: HIN, node: str, node_type: str | None, limit: int) -> Con
     >>> describe_node(load("toy"), "Bob", None, 1)["neighbours"][0]["relation"]
     '-writes-> paper'
     """
-    chosen = hin.find_type([node], repr(node)) if node_type is None else hin.schema.node_type(node_type)
-    nodes, row = hin.nodes[chosen], hin.row(chosen, node)
+    described = browsing.describe_node(hin, node, node_type, limit)
+    chosen, row = described.node_type, described.row
     relations = [
         {
             "relation": f"{arrow((near.link,))} {near.link.target}",
@@ -209,12 +249,12 @@ def describe_node(hin: HIN, node: str, node_type: str | None, limit: int) -> Con
                 for other, weight in zip(near.rows, near.weights, strict=True)
             ],
         }
-        for near in neighbours_of(hin, chosen, row, limit)
+        for near in described.neighbours
     ]
-    facts: Any = describe_row(hin, chosen, row)["attributes"]
+    facts: Any = browsing.describe_row(hin, chosen, row)["attributes"]
     return {
         "node_type": chosen,
-        **_node(nodes, row),
+        **_node(hin.nodes[chosen], row),
         "attributes": {name: _start_of_text(value) for name, value in facts.items() if value is not None},
         "neighbours": relations,
     }
@@ -237,50 +277,20 @@ def _weight(weight: float) -> Content:
 def _searches(service: Service) -> list[Callable[..., Awaitable[Content]]]:
     registry = service.registry
 
-    async def search(
-        query: Node,
-        metapath: Path,
-        k: Annotated[int, Field(ge=1, le=50)] = 10,
-        measure: Annotated[str, Field(description="pathsim, or another measure along a meta-path.")] = "pathsim",
-        where: Annotated[list[str], Field(description="Conditions on targets, such as 'year >= 2000'.")] = [],  # noqa: B006
-        graph: Graph = None,
-    ) -> Content:
+    @_takes(schemas.SearchOne, "query metapath k measure where", k=50)
+    async def search(request: schemas.SearchOne, graph: str | None) -> Content:
         """Find the nodes most similar to one along a meta-path, each with the nodes that make it similar."""
-        request = schemas.read(
-            schemas.SearchOne, {"query": query, "metapath": metapath, "k": k, "measure": measure, "where": where}
-        )
         return await service.workers.run(search_with_evidence, service, _only(service, graph), request)
 
-    async def explain(
-        query: Node,
-        target: Node,
-        metapath: Path,
-        measure: Annotated[str, Field(description="As in `search`.")] = "pathsim",
-        by: Annotated[str | None, Field(description="Group the paths by this node type on the meta-path.")] = None,
-        graph: Graph = None,
-    ) -> Content:
+    @_takes(schemas.ExplainOne, "query target metapath measure by", limit=8)
+    async def explain(request: schemas.ExplainOne, graph: str | None) -> Content:
         """Say why two nodes are similar, or not: the nodes their paths run through, each with its share."""
-        request = schemas.read(
-            schemas.ExplainOne,
-            {"query": query, "target": target, "metapath": metapath, "measure": measure, "by": by, "limit": 8},
-        )
         explanation = await service.workers.run(handlers.explain_one, registry, _only(service, graph), request)
         return _shorten(explanation)
 
-    async def relate(
-        query: Node,
-        target: Node,
-        query_type: Annotated[str | None, Field(description="The query's type, where several have its id.")] = None,
-        target_type: Annotated[str | None, Field(description="The target's type, where several have its id.")] = None,
-        max_steps: Annotated[int, Field(ge=1, le=6)] = 4,
-        graph: Graph = None,
-    ) -> Content:
+    @_takes(schemas.RelateRequest, "query target query_type target_type max_steps", max_steps=6, limit=8)
+    async def relate(request: schemas.RelateRequest, graph: str | None) -> Content:
         """List every meta-path that joins two nodes, also of different types, the most telling first."""
-        request = schemas.read(
-            schemas.RelateRequest,
-            {"query": query, "target": target, "query_type": query_type, "target_type": target_type}
-            | {"max_steps": max_steps, "limit": 8},
-        )
         work = partial(handlers.relate_nodes, registry, _only(service, graph), request)
         return await service.workers.run_or_advise("lower max_steps", work)
 

@@ -206,17 +206,16 @@ class CombinationPart(RequestModel):
 _Combination = Annotated[
     list[CombinationPart] | None, Field(description="Measures to add up, instead of one meta-path.")
 ]
-_EVIDENCE = ("permutations", "seed", "stability", "stability_by")
 
 
-@form("query", without=_EVIDENCE)
+@form("query")
 class SearchOne(requests.Search):
     """One query, in the query string."""
 
     query: Text
 
 
-@form("body", "searches", without=("query", *_EVIDENCE))
+@form("body", "searches", without=("query",))
 class SearchMany(requests.Search):
     """Many queries, in the body."""
 
@@ -304,7 +303,7 @@ class InferJobRequest(InferRequest):
     graph: Text
 
 
-@form("body", "job", without=("node_type", "permutations", "seed"))
+@form("body", "job")
 class JoinJobRequest(requests.Join):
     """The top k of every node of a type, or all pairs above a score; the result is a Parquet file."""
 
@@ -329,7 +328,7 @@ class TrainJobRequest(requests.Train):
     pairs: list[LabelledPair] | None = None
 
 
-@form("body", without=("as_of",))
+@form("body")
 class WhatIfJobRequest(requests.WhatIf):
     """What moves a target out of the k best of a query, or into them."""
 
