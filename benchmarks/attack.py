@@ -11,32 +11,37 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.attacks import connections, overload
+from tests.attacks import connections, overload, saved_files, stores
 from tests.attacks.assistant import attack_tools, measure_answers
 from tests.attacks.conditions import attack_conditions
+from tests.attacks.damage import attack
 from tests.attacks.dirty_tables import attack_dirty_tables
 from tests.attacks.layouts import attack_layouts
-from tests.attacks.readers import FORMATS, attack_readers
-from tests.attacks.saved_files import attack_joins, attack_models
-from tests.attacks.stores import attack_stores
+from tests.attacks.readers import FORMATS
 
 Attack = Callable[[argparse.Namespace], dict[str, Any]]
 """Takes the options `count`, `seed`, `formats` and `data`, and returns figures by name."""
+
+
+def attack_files(module: str, names: Iterable[str], options: argparse.Namespace) -> dict[str, Any]:
+    return attack(f"tests.attacks.{module}", list(names), options.count, options.seed)
+
+
 ATTACKS: dict[str, Attack] = {
-    "readers": lambda options: attack_readers(options.formats, options.count, options.seed),
+    "readers": lambda options: attack_files("readers", options.formats, options),
     "layouts": lambda options: attack_layouts(options.count, options.seed),
     "dirty": lambda options: attack_dirty_tables(options.count, options.seed, Path(gettempdir()) / "dirty-tables"),
     "conditions": lambda options: attack_conditions(options.count, options.seed),
     "tools": lambda options: attack_tools(2 * options.count, options.seed) | {"characters": measure_answers()},
-    "stores": attack_stores,
-    "models": lambda options: attack_models(options.count, options.seed),
-    "joins": lambda options: attack_joins(options.count, options.seed),
+    "stores": lambda options: attack_files("stores", stores.TARGETS, options),
+    "models": lambda options: attack_files("saved_files", saved_files.MODELS, options),
+    "joins": lambda options: attack_files("saved_files", saved_files.JOINS, options),
     "pipelining": lambda _: connections.attack_by_pipelining(250, seconds=35),
     "slow-bodies": lambda _: connections.attack_by_slow_bodies(600, files=400, seconds=10),
     "memory": lambda options: overload.attack_memory(options.data),

@@ -1,16 +1,7 @@
-"""Damage to every kind of file of a store: whoever opens it must get the right graph or a refusal.
-
-The tries run one after another in a child process (`python -m tests.attacks.stores`), which is started again at the
-next try when a damaged file kills it.
-"""
+"""Damage to every kind of file of a store: whoever opens it must get the right graph or a refusal."""
 
 import logging
 import shutil
-import subprocess
-import sys
-from argparse import Namespace
-from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,15 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from neupath import HIN, PathSim, load
-from neupath.errors import NeuPathError
 from neupath.graph.hin import Edges, digest
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.graph.summary import summarise
 from neupath.store import Edge, Node, Update, check, open_store, write_store
-from tests.attacks.mutation import mutate
-from tests.patience import PATIENCE
-from tests.processes import run_process
+from tests.attacks.damage import Target
 
 KINDS = {
     "indptr": "snapshot-*/edges-*-indptr.npy",
@@ -46,41 +34,22 @@ _UPDATES = 8
 _SIZE = 40
 
 
-def attack_stores(options: Namespace) -> dict[str, dict[str, int]]:
-    """Damage each kind of file `count` times; return how often each outcome came of it, by kind."""
-    tries = [kind for kind in KINDS for _ in range(options.count)]
-    outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
-    with TemporaryDirectory() as folder:
-        make_store(Path(folder))
-        done = 0
-        while done < len(tries):
-            lines, died = _run_child(options, done, folder)
-            for kind, outcome in zip(tries[done:], [*lines, *(["crashed"] if died else [])], strict=False):
-                outcomes[kind][outcome] += 1
-            done += len(lines) + died
-            assert lines or died, "the child did nothing"
-    return {kind: dict(counts) for kind, counts in outcomes.items()}
-
-
-def _run_child(options: Namespace, first: int, folder: str) -> tuple[list[str], bool]:
-    """Run the tries from one on; return the outcomes, and whether the last try killed the process."""
-    numbers = map(str, (options.count, options.seed, first))
-    command = [sys.executable, "-m", "tests.attacks.stores", folder, *numbers]
-    with run_process(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]) as process:
-        assert process.stdout is not None
-        lines = process.stdout.read().splitlines()
-        return lines, process.wait(PATIENCE) != 0
-
-
-def make_store(folder: Path) -> None:
-    """Write a store with a snapshot, changes in the database and changes in its log, as a killed writer leaves it."""
-    with open_store(write_store(_graph(), folder / "open.store")) as store:
+@cache
+def _sound_store() -> TemporaryDirectory[str]:
+    """A store with a snapshot, changes in the database and changes in its log, as a killed writer leaves it."""
+    folder = TemporaryDirectory()
+    with open_store(write_store(_graph(), Path(folder.name) / "open.store")) as store:
         for number in range(_UPDATES // 2):
             store.update(_update(number))
         store.close()  # moves the log into the database
         for number in range(_UPDATES // 2, _UPDATES):
             store.update(_update(number))
-        shutil.copytree(store.folder, folder / "sound.store")
+        shutil.copytree(store.folder, Path(folder.name) / "sound.store")
+    return folder
+
+
+def _write(folder: Path) -> None:
+    shutil.copytree(Path(_sound_store().name) / "sound.store", folder, dirs_exist_ok=True)
 
 
 def _graph() -> HIN:
@@ -122,7 +91,7 @@ def _fingerprint(hin: HIN) -> str:
     return f"{digest(hin)} {nodes}"
 
 
-# ---- In the child --------------------------------------------------------------------------------
+# ---- Using it ------------------------------------------------------------------------------------
 class _Notes(logging.Handler):
     """Counts what the store logs."""
 
@@ -132,37 +101,14 @@ class _Notes(logging.Handler):
         self.count += 1
 
 
-def run_tries(folder: Path, count: int, seed: int, first: int) -> Iterator[str]:
-    """Damage a file and use the store, once per try; yield each outcome."""
-    notes = _Notes()
-    logging.getLogger("neupath.store").addHandler(notes)
-    logging.getLogger("neupath.store").propagate = False
-    for number in range(first, count * len(KINDS)):
-        rng = np.random.default_rng([seed, number])
-        store = folder / f"try-{number}"
-        shutil.copytree(folder / "sound.store", store)
-        files = sorted(store.glob(list(KINDS.values())[number // count]))
-        file = files[int(rng.integers(len(files)))]
-        mutation, content = mutate(file.read_bytes(), rng)
-        file.write_bytes(content)
-        notes.count = 0
-        outcome = _use(store, update_first=number % 3 == 2)
-        if outcome in ("wrong", "crashed"):
-            print(f"{outcome}: {mutation} of {file.name}, seed {seed}, try {number}", file=sys.stderr, flush=True)
-        yield "rebuilt" if outcome == "right" and notes.count else outcome
-        shutil.rmtree(store)
-
-
-def _use(folder: Path, *, update_first: bool) -> str:
-    """Check, search, describe and update a store, or update it first; return what came of it."""
-    steps = (_update_and_read,) if update_first else (_check_and_read, _update_and_read)
-    try:
-        return "right" if all(step(folder) for step in steps) and not check(folder).problems else "wrong"
-    except NeuPathError as error:
-        return "refused" if "\n" not in str(error) else "wrong"
-    except Exception as error:
-        print(repr(error), file=sys.stderr, flush=True)
-        return "crashed"
+def _use(folder: Path, number: int) -> str:
+    """Check, search, describe and update a store, or every third time update it first; return what came of it."""
+    notes, log = _Notes(), logging.getLogger("neupath.store")
+    log.handlers, log.propagate = [notes], False
+    steps = (_update_and_read,) if number % 3 == 2 else (_check_and_read, _update_and_read)
+    if not all(step(folder) for step in steps) or check(folder).problems:
+        return "wrong"
+    return "rebuilt" if notes.count else "right"
 
 
 def _check_and_read(folder: Path) -> bool:
@@ -180,6 +126,4 @@ def _update_and_read(folder: Path) -> bool:
         return change.version == _UPDATES + 1 and _fingerprint(store.hin()) == _fingerprints()[_UPDATES + 1]
 
 
-if __name__ == "__main__":
-    for line in run_tries(Path(sys.argv[1]), *map(int, sys.argv[2:])):
-        print(line, flush=True)
+TARGETS = {kind: Target(_write, _use, files) for kind, files in KINDS.items()}

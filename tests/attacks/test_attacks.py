@@ -1,6 +1,5 @@
 """Each attack, briefly; `python benchmarks/attack.py` runs them at length."""
 
-from argparse import Namespace
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,15 +9,14 @@ import pytest
 
 from neupath import HIN, load
 from neupath.graph.hin import Edges
+from tests.attacks import readers, saved_files, stores
 from tests.attacks.conditions import attack_conditions
 from tests.attacks.connections import PIPELINED, SLOW_BODY, attack_by_mutated_requests, flood
+from tests.attacks.damage import attack
 from tests.attacks.dirty_tables import attack_dirty_tables
 from tests.attacks.layouts import attack_layouts, judge
 from tests.attacks.observed import observe_service
 from tests.attacks.overload import overload
-from tests.attacks.readers import FORMATS, attack_readers
-from tests.attacks.saved_files import attack_joins, attack_models
-from tests.attacks.stores import KINDS, attack_stores
 from tests.io.corpus import SOURCES
 
 STDLIB = "/api/graphs/stdlib"
@@ -35,8 +33,7 @@ def test_random_conditions_are_read_or_refused() -> None:
 # ---- Sources -------------------------------------------------------------------------------------
 @pytest.mark.slow
 def test_damaged_sources_give_a_graph_or_one_sentence() -> None:
-    figures = attack_readers(list(FORMATS), count=2)
-    assert all(set(outcomes) <= {"read", "refused"} for outcomes in figures.values()), figures
+    assert_outcomes(attack("tests.attacks.readers", list(readers.TARGETS), count=2), {"read", "refused"}, count=2)
 
 
 @pytest.mark.slow
@@ -79,15 +76,16 @@ def test_another_graph_is_noticed(change: str, tmp_path: Path) -> None:
 # ---- Files that neupath wrote --------------------------------------------------------------------
 @pytest.mark.slow
 def test_damaged_stores_are_rebuilt_or_refused() -> None:
-    outcomes = attack_stores(Namespace(count=2, seed=1))
-    assert outcomes.keys() == KINDS.keys()
+    outcomes = attack("tests.attacks.stores", list(stores.TARGETS), count=2, seed=1)
     assert_outcomes(outcomes, {"right", "rebuilt", "refused"}, count=2)
 
 
 @pytest.mark.slow
 def test_damaged_blocks_of_a_join_and_saved_scorers() -> None:
-    assert_outcomes(attack_joins(count=5), {"right", "rebuilt", "refused"}, count=5)
-    assert_outcomes(attack_models(count=15, kinds=("combination",)), {"right", "refused"}, count=15)
+    joins = attack("tests.attacks.saved_files", list(saved_files.JOINS), count=5)
+    assert_outcomes(joins, {"right", "rebuilt", "refused"}, count=5)
+    models = attack("tests.attacks.saved_files", ["combination/config.json"], count=15)
+    assert_outcomes(models, {"right", "refused"}, count=15)
 
 
 def assert_outcomes(outcomes: dict[str, dict[str, int]], allowed: set[str], count: int) -> None:
