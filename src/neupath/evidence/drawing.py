@@ -3,7 +3,7 @@
 import textwrap
 import warnings
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -45,12 +45,7 @@ def draw_explanation(explanation: Explanation, path: str | Path) -> Path:
     path
         The file to write, ending in .svg, .png or .pdf; `html_report.write_html` writes pages that unfold.
     """
-    target = Path(path)
-    if target.suffix.lower() not in FORMATS:
-        raise QueryError(f"cannot draw to {target}; the name must end in {', '.join(FORMATS)}")
-    with rc_context(_SETTINGS), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names may be in scripts that the font lacks
-        return _write(_draw(explanation), target)
+    return _write(lambda: _draw(explanation), path)
 
 
 def _draw(explanation: Explanation) -> Figure:
@@ -58,8 +53,7 @@ def _draw(explanation: Explanation) -> Figure:
     tallest = max(len(column) for column in columns)
     heights = [_BAR_HEIGHT * len(explanation.groups) + 0.5, _ROW_HEIGHT * (tallest + 1) + 1.0]
     size = (max(_COLUMN_WIDTH * len(columns), _LEAST_WIDTH), sum(heights) + 1.0)
-    figure = Figure(figsize=size, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure(size)
     bars, paths = figure.subplots(2, 1, height_ratios=heights)
     distinct = dict.fromkeys(explanation.node_types)
     colours = {node_type: _COLOURS[i % len(_COLOURS)] for i, node_type in enumerate(distinct)}
@@ -192,18 +186,12 @@ def draw_comparison(compared: RankComparison, path: str | Path) -> Path:
     path
         The file to write, ending in .svg, .png or .pdf.
     """
-    target = Path(path)
-    if target.suffix.lower() not in FORMATS:
-        raise QueryError(f"cannot draw to {target}; the name must end in {', '.join(FORMATS)}")
-    with rc_context(_SETTINGS), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        return _write(_draw_ranks(compared), target)
+    return _write(lambda: _draw_ranks(compared), path)
 
 
 def _draw_ranks(compared: RankComparison) -> Figure:
     last, width = compared.k + 1, len(compared.rankings)
-    figure = Figure(figsize=(max(_LEAST_WIDTH, 2.0 * width + 2.0), 0.32 * last + 1.4), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = _figure((max(_LEAST_WIDTH, 2.0 * width + 2.0), 0.32 * last + 1.4))
     axes = figure.subplots()
     for number, node in enumerate(compared.nodes):
         ranks = [last if rank is None else min(rank, last) for rank in node.ranks]
@@ -230,7 +218,12 @@ def _draw_ranks(compared: RankComparison) -> Figure:
 # ---- Learning curves -----------------------------------------------------------------------------
 def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
     """Draw training and validation errors over the epochs of a log to an SVG, PNG or PDF file."""
-    figure, axes = _figure((6, 3.6))
+    return _write(lambda: _draw_errors(log), path)
+
+
+def _draw_errors(log: Sequence[Mapping[str, float]]) -> Figure:
+    figure = _figure((6, 3.6))
+    axes = figure.subplots()
     epochs = [entry["epoch"] for entry in log]
     for name, colour in (("train_rmse", _COLOURS[0]), ("validation_rmse", _COLOURS[1])):
         axes.plot(epochs, [entry[name] for entry in log], color=colour, label=name.replace("_rmse", ""), marker=".")
@@ -240,18 +233,24 @@ def draw_curve(log: Sequence[Mapping[str, float]], path: str | Path) -> Path:
         axis_formatter(FuncFormatter(lambda value, _: f"{value:.3g}"))  # math text is off
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
-    with rc_context(_SETTINGS):
-        return _write(figure, Path(path))
+    return figure
 
 
 # ---- Figures and files ---------------------------------------------------------------------------
-def _figure(size: tuple[float, float]) -> tuple[Figure, Axes]:
+def _figure(size: tuple[float, float]) -> Figure:
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+    return figure
 
 
-def _write(figure: Figure, target: Path) -> Path:
+def _write(draw: Callable[[], Figure], path: str | Path) -> Path:
+    """Write what a function draws to a file of the format that its name says."""
+    target = Path(path)
+    if target.suffix.lower() not in FORMATS:
+        raise QueryError(f"cannot draw to {target}; the name must end in {', '.join(FORMATS)}")
     metadata: Any = {"Date": None} if target.suffix.lower() == ".svg" else {}
-    write_whole(target, lambda temporary: figure.savefig(temporary, metadata=metadata, dpi=160, facecolor="white"))
+    with rc_context(_SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names may be in scripts that the font lacks
+        figure = draw()
+        write_whole(target, lambda temporary: figure.savefig(temporary, metadata=metadata, dpi=160, facecolor="white"))
     return target

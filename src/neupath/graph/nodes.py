@@ -194,9 +194,10 @@ class Nodes:
         row = rows.get(query)
         if row is None and (key := self.as_id(query)) is not None:
             row = rows.get(key)
-        if row is None and (len(self) <= _MOST_LISTED or "row_of_name" in self.__dict__):
-            row = self.row_of_name.get(str(query))
-        return row if row is None or row >= 0 else None
+        if row is not None or (len(self) > _MOST_LISTED and "row_of_name" not in self.__dict__):
+            return row
+        row = self.row_of_name.get(str(query))
+        return None if row == -1 else row
 
     def _hashes_pay(self) -> bool:
         """Count a scan; return whether there have been so many that hashing all ids and names takes less time."""
