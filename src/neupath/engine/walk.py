@@ -1,7 +1,9 @@
 """Walk along a chain of matrices from some rows: the half-path walk of search, evidence, inference and what-if.
 
 `walk_rows` adds up all walks to each end, as one sparse row per start. `leave_row` keeps the entries that the walks of
-one row follow, which split a score over nodes and paths.
+one row follow, which split a score over nodes and paths. Three others stay apart, since they carry something else:
+`relate` a vector over all nodes, `learn.inference` rows under three scalings at once, and what-if each single walk with
+the edges that it needs.
 """
 
 from collections.abc import Sequence

@@ -76,6 +76,18 @@ Conditions = Mapping[str, Sequence[Filter]]
 """By node type, the conditions that are tried on the nodes of a half-path, besides none."""
 
 
+@dataclass(frozen=True)
+class Extent:
+    """Which meta-paths a search tries, and for how long."""
+
+    max_length: int
+    asymmetric: bool = False
+    """Whether to try also meta-paths that are not a half-path walked out and back."""
+    conditions: Conditions = field(default_factory=dict)
+    budget: int = BUDGET
+    """The most multiplications."""
+
+
 def read_conditions(hin: HIN, texts: Sequence[str]) -> dict[str, list[Filter]]:
     """Read conditions to try, such as "paper: year >= 2020", by node type.
 
@@ -132,18 +144,13 @@ def count_halves(
 # nodes alone. It extends first the prefixes whose own meta-path explains the labels best, and never extends a prefix
 # that leads nowhere from the labelled nodes.
 def search_candidates(
-    hin: HIN,
-    pairs: Pairs,
-    half_length: int,
-    budget: int = BUDGET,
-    progress: Progress = no_progress,
-    conditions: Conditions = MappingProxyType({}),
+    hin: HIN, pairs: Pairs, extent: Extent, progress: Progress = no_progress
 ) -> tuple[list[Candidate], SearchReport]:
     """Try symmetric meta-paths, the most promising first; return them with their features of the pairs.
 
     The same pairs and budget give the same candidates on any machine, because the budget counts work, not time.
     """
-    search = _PrefixSearch(hin, pairs, half_length, budget, progress, conditions)
+    search = _PrefixSearch(hin, pairs, extent, progress)
     search.run()
     report = SearchReport(
         len(search.candidates), search.total, search.too_large, search.leading_nowhere, search.stopped
@@ -176,17 +183,15 @@ class _Prefix:
 
 
 class _PrefixSearch:
-    def __init__(
-        self, hin: HIN, pairs: Pairs, half_length: int, budget: int, progress: Progress, conditions: Conditions
-    ) -> None:
-        self.hin, self.pairs, self.half_length, self.budget = hin, pairs, half_length, budget
-        self.progress, self.conditions = progress, conditions
-        self.total = count_halves(hin.schema, pairs.node_type, half_length, conditions)
+    def __init__(self, hin: HIN, pairs: Pairs, extent: Extent, progress: Progress) -> None:
+        self.hin, self.pairs, self.progress = hin, pairs, progress
+        self.half_length, self.conditions, self.budget = extent.max_length // 2, extent.conditions, extent.budget
+        self.total = count_halves(hin.schema, pairs.node_type, self.half_length, self.conditions)
         self.walks = PairWalks(hin, pairs)
         self.start = self.walks.starts[pairs.node_type]
         self.candidates: list[Candidate] = []
         self.work, self.too_large, self.leading_nowhere, self.cached_bytes = 0, 0, 0, 0
-        self.limit = budget
+        self.limit = self.budget
         self.stopped: str | None = None
         self.order = count()
 
@@ -263,9 +268,9 @@ def explained_alone(feature: Floats, scores: Floats) -> float:
 
 
 # ---- One-way meta-paths --------------------------------------------------------------------------
-def search_one_way(hin: HIN, pairs: Pairs, max_length: int, budget: int) -> tuple[list[Candidate], SearchReport]:
+def search_one_way(hin: HIN, pairs: Pairs, extent: Extent) -> tuple[list[Candidate], SearchReport]:
     """Try meta-paths from queries to targets that are not walked out and back, the shortest first, within a budget."""
-    schema, start, end = hin.schema, pairs.node_type, pairs.target_type
+    schema, start, end, max_length = hin.schema, pairs.node_type, pairs.target_type, extent.max_length
     round_trips = 0 if pairs.is_across_types else count_halves(schema, start, max_length // 2)
     total = (
         sum(ways.get(end, 0) for ways in count_ends(start, max_length, partial(steps_from, schema))[1:]) - round_trips
@@ -281,7 +286,7 @@ def search_one_way(hin: HIN, pairs: Pairs, max_length: int, budget: int) -> tupl
     for metapath in metapaths:
         if metapath.is_round_trip:
             continue
-        if walks.work > budget or len(candidates) >= _MOST_ONE_WAY:
+        if walks.work > extent.budget or len(candidates) >= _MOST_ONE_WAY:
             stopped = _SPENT
             break
         features = walks.features(metapath)

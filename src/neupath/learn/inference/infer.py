@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, Unpack
 
 import numpy as np
@@ -29,7 +28,7 @@ from neupath.learn.inference.binary_labels import (
 from neupath.learn.inference.candidates import (
     BUDGET,
     Candidate,
-    Conditions,
+    Extent,
     SearchReport,
     explained_alone,
     read_conditions,
@@ -304,32 +303,19 @@ def infer(
     tried = read_conditions(hin, [conditions] if isinstance(conditions, str) else conditions)
     if tried and labels.is_across_types:
         raise QueryError("‹conditions› are tried on symmetric meta-paths, and these pairs go from one type to another")
-    fit = _prepare(hin, labels, max_length, chosen, asymmetric, budget, seed, progress, tried)
-    scores = fit.table.scores
-    is_yes_no = bool(np.isin(scores, (0.0, 1.0)).all()) and bool(np.ptp(scores) > 0)
-    best, compared = choose_hypothesis(fit.table, chosen)
-    if is_yes_no and (best.free or not best.exact):
-        rankers = rank_hypotheses(fit.table, chosen, seed)
-        if rankers:
-            return fit.explain_ranking(labels, rankers)
-    return fit.explain_scores(labels, best, compared) if best.exact else fit.loosened(best).explain_scores(labels)
+    fit = _prepare(hin, labels, Extent(max_length, asymmetric, tried, budget), chosen, seed, progress)
+    fit, rankers, hypotheses = fit.explanations()
+    return fit.explain_ranking(labels, rankers) if rankers else fit.explain_scores(labels, *hypotheses)
 
 
 @one_blas_thread()
 def infer_scorer(hin: HIN, pairs: Pairs, *, max_length: int, budget: int = BUDGET, seed: int = 0) -> Combination:
     """Return the search that labels mean, as `infer` does, without the evidence for it."""
     measures = _measures_for(pairs, _check_measures(None))
-    fit = _prepare(hin, pairs, max_length, measures, False, budget, seed, no_progress)
-    best: WeightedPaths = choose_hypothesis(fit.table, measures)[0]
-    rankers = []
-    if isinstance(best, Hypothesis) and not best.exact:
-        if np.isin(fit.table.scores, (0.0, 1.0)).all() and np.ptp(fit.table.scores) > 0:
-            rankers = rank_hypotheses(fit.table, measures, seed)
-        if not rankers:
-            fit = fit.loosened(best)
-            best = choose_hypothesis(fit.table.centre()[0] if fit.centred else fit.table, measures)[0]
-    best = rankers[0] if rankers else best
-    return Combination(Part(best.measure, text, weight) for text, weight in fit._weights(best)).fit(hin)
+    fit = _prepare(hin, pairs, Extent(max_length, budget=budget), measures, seed)
+    fit, rankers, (hypothesis, _) = fit.explanations()
+    best = rankers[0] if rankers else hypothesis
+    return Combination(Part(best.measure, text, weight) for text, weight in fit.weights_of(best)).fit(hin)
 
 
 def feature_table(
@@ -338,7 +324,7 @@ def feature_table(
     """Return the features of labelled pairs along the candidates worth fitting, and these meta-paths."""
     labels = read_pairs(hin, pairs, node_type, bounded=False, examples=True)
     measures = _measures_for(labels, inferred_measures())
-    fit = _prepare(hin, labels, max_length, measures, False, BUDGET, seed, no_progress)
+    fit = _prepare(hin, labels, Extent(max_length), measures, seed)
     return fit.table, fit.metapaths
 
 
@@ -367,39 +353,32 @@ def _measures_for(labels: Pairs, measures: Sequence[str]) -> list[str]:
 
 
 def _prepare(
-    hin: HIN,
-    labels: Pairs,
-    max_length: int,
-    measures: Sequence[str],
-    asymmetric: bool,
-    budget: int,
-    seed: int,
-    progress: Progress,
-    conditions: Conditions = MappingProxyType({}),
+    hin: HIN, labels: Pairs, extent: Extent, measures: Sequence[str], seed: int, progress: Progress = no_progress
 ) -> "_Fit":
     """Search candidates on a sample of the labels, and compute the best of them for all."""
     pairs = _pairs_to_explain(hin, labels, seed)
-    max_length, budget = check_whole("max_length", max_length, 2, _LONGEST), check_whole("budget", budget, 1)
+    check_whole("max_length", extent.max_length, 2, _LONGEST)
+    check_whole("budget", extent.budget, 1)
     if not hin.schema.links_from(pairs.node_type):
         raise QueryError(f"no relation joins {pairs.node_type} nodes to others, so there is no path to infer")
     sample = sample_pairs(pairs)
     candidates: list[Candidate] = []
     searched = SearchReport(0, 0)
     if not pairs.is_across_types:
-        candidates, searched = search_candidates(hin, sample, max_length // 2, budget, progress, conditions)
-    if asymmetric or pairs.is_across_types:
-        one_way, also_searched = search_one_way(hin, sample, max_length, budget)
+        candidates, searched = search_candidates(hin, sample, extent, progress)
+    if extent.asymmetric or pairs.is_across_types:
+        one_way, also_searched = search_one_way(hin, sample, extent)
         candidates, searched = candidates + one_way, searched.plus(also_searched)
     if not searched.total:
         raise QueryError(
-            f"no meta-path of up to {max_length} steps leads from {pairs.node_type} to {pairs.target_type} nodes; "
-            f"raise ‹max_length›, or label pairs that are connected",
+            f"no meta-path of up to {extent.max_length} steps leads from {pairs.node_type} to {pairs.target_type} "
+            f"nodes; raise ‹max_length›, or label pairs that are connected",
             parameter="max_length",
         )
     if not candidates:
         raise QueryError(
             f"the labelled {pairs.node_type} nodes reach too many others along every path, "
-            f"or the budget of {budget:,} multiplications is too small for the first step; raise it"
+            f"or the budget of {extent.budget:,} multiplications is too small for the first step; raise it"
         )
     candidates = _shortlist(candidates, sample, measures)
     metapaths = [candidate.metapath for candidate in candidates]
@@ -466,6 +445,26 @@ class _Fit:
     centred: bool = False
     """Whether a constant is fitted beside the paths."""
 
+    def explanations(self) -> tuple["_Fit", list[Ranker], tuple[Hypothesis, list[Hypothesis]]]:
+        """Return the rankers that explain yes/no labels, and the hypothesis that explains scores, with the others.
+
+        The fit is loosened where neither a ranker nor an exact hypothesis explains the labels.
+        """
+        best, compared = choose_hypothesis(self.table, self.measures)
+        scores = self.table.scores
+        if np.isin(scores, (0.0, 1.0)).all() and np.ptp(scores) > 0 and (best.free or not best.exact):
+            rankers = rank_hypotheses(self.table, self.measures, self.seed)
+            if rankers:
+                return self, rankers, (best, compared)
+        if best.exact:
+            return self, [], (best, compared)
+        fit = self.loosened(best)
+        return fit, [], choose_hypothesis(fit.fitted_table()[0], self.measures)
+
+    def fitted_table(self) -> tuple[FeatureTable, float]:
+        """Return the table that weights are fitted to, and the mean label that it leaves out."""
+        return self.table.centre() if self.centred else (self.table, 0.0)
+
     def loosened(self, best: Hypothesis) -> "_Fit":
         """Return the fit with a constant, with negative weights, or with both, if that predicts held-out labels better.
 
@@ -474,8 +473,7 @@ class _Fit:
         chosen, score = self, self._held_out_r2()
         for signed, centred in ((False, True), (True, False), (True, True)):
             other = replace(self, table=replace(self.table, signed=signed), centred=centred)
-            table = other.table.centre()[0] if centred else other.table
-            if choose_hypothesis(table, self.measures)[0].rmse > _BETTER * best.rmse:
+            if choose_hypothesis(other.fitted_table()[0], self.measures)[0].rmse > _BETTER * best.rmse:
                 continue
             better = other._held_out_r2()
             if better > score + _LEAST_GAIN:
@@ -486,12 +484,8 @@ class _Fit:
         held_out = cross_validate(self.table, self.measures, self.seed, self.centred)
         return r_squared(self.table.scores, held_out)
 
-    def explain_scores(
-        self, labels: Pairs, best: Hypothesis | None = None, compared: list[Hypothesis] | None = None
-    ) -> Inferred:
-        table, mean = self.table.centre() if self.centred else (self.table, 0.0)
-        if best is None or compared is None:
-            best, compared = choose_hypothesis(table, self.measures)
+    def explain_scores(self, labels: Pairs, best: Hypothesis, compared: list[Hypothesis]) -> Inferred:
+        table, mean = self.fitted_table()
         held_out = cross_validate(self.table, self.measures, self.seed, self.centred)
         several = len(self.table.scores) > 1  # one label is the same in every resample, which says nothing
         intervals = bootstrap_weights(best, table, self.seed) if several else [()] * len(best.weights)
@@ -524,14 +518,17 @@ class _Fit:
         intervals: Sequence[tuple[float, ...]],
         **evidence: Any,
     ) -> Inferred:
-        weights = zip(self._weights(best), intervals, strict=True)
+        weights = zip(self.weights_of(best), intervals, strict=True)
         parts = [InferredPart(*weight, *interval) for weight, interval in weights]
-        alternatives = (Alternative(each.measure, self._weights(each), getattr(each, "rmse", None)) for each in others)
+        alternatives = (
+            Alternative(each.measure, self.weights_of(each), getattr(each, "rmse", None)) for each in others
+        )
         return Inferred(
             self.hin, labels, best.measure, tuple(sorted(parts, key=lambda part: -abs(part.weight))),
             alternatives=tuple(alternatives), searched=self.searched, seed=self.seed, **evidence,
         )  # fmt: skip
 
-    def _weights(self, explanation: WeightedPaths) -> tuple[tuple[str, float], ...]:
+    def weights_of(self, explanation: WeightedPaths) -> tuple[tuple[str, float], ...]:
+        """Return the meta-paths of an explanation with their weights."""
         columns = zip(explanation.columns, explanation.weights, strict=True)
         return tuple((str(self.metapaths[p]), weight) for p, weight in columns)
