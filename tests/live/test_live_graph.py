@@ -178,7 +178,7 @@ def test_a_measure_is_attached_once_and_the_oldest_is_detached(tmp_path: Path) -
         for _ in range(3):
             for path in ("APA", "author-paper-author", "APVPA"):
                 live.attach(npth.PathSim(path))
-        assert len(live.view().factors) == 2
+        assert len(live.view().bindings) == 2
         live.attach(npth.PathSim("VPV"))
         live.update(Update([Edge("writes", "Mike", "Jim-SIGMOD-1")]))
         view = live.view()
@@ -188,7 +188,7 @@ def test_a_measure_is_attached_once_and_the_oldest_is_detached(tmp_path: Path) -
             live.attach(npth.PathSim("AXA"))
         live.update(Update(add_nodes=[Node("author", "Zoe")]))
         live.update(Update(remove_nodes=[Node("author", "Zoe")]))  # this reads the graph again
-        assert len(live.view().factors) == 2
+        assert len(live.view().bindings) == 2
 
 
 def test_an_older_version_is_read_from_memory_or_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ def test_an_older_version_is_read_from_memory_or_from_disk(tmp_path: Path, monke
         views = [live.view(as_of) for as_of in range(5)]
         assert [view.version for view in views] == list(range(5))
         assert [view.scorer(measure).score("Mike", "Jim") for view in views] == [0.0, 1.0, 2.0, 3.0, 4.0]
-        assert [bool(view.factors) for view in views] == [False, False, False, True, True]
+        assert [bool(view.bindings) for view in views] == [False, False, False, True, True]
         with pytest.raises(SourceError, match="version 5 is not kept; the store has versions 0 to 4"):
             live.view(5)
     with LiveStore(path, read_only=True) as live:

@@ -324,7 +324,7 @@ def test_a_trained_model_follows_the_store(start: Start, tmp_path: Path) -> None
         assert running.post(f"{GRAPH}/updates", JOIN).status_code == 200
         result = running.get(search).json()
         assert result["version"] == 1
-        assert len(store.view().models) == 1  # followed from here on, not bound anew
+        assert len(store.view().bindings) == 1  # followed from here on, not bound anew
         expected = model.bind(store.store.hin()).top_k("Mike", zeros=True)
         assert [hit["score"] for hit in result["hits"]] == pytest.approx([hit.score for hit in expected], abs=1e-5)
 

@@ -4,103 +4,40 @@
 by keys, then a `RowChange`. `LiveGraph.apply` brings attached measures and models up to date, and publishes a `View`.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock, RLock, Thread
 from time import monotonic
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
 from neupath._runtime.group_commit import GroupCommit
-from neupath.engine.products import combined_row
 from neupath.engine.scorer import Binding, RowChange, RowEdge, Scorer, Updater
-from neupath.engine.topk import Ranking, empty_ranking, in_blocks
 from neupath.errors import GraphError, NeuPathError, QueryError, WriteError
-from neupath.graph.hin import HIN, Csr, Edges, Floats
+from neupath.graph.hin import HIN, Csr, Edges
 from neupath.graph.metapath import Relation, Schema
-from neupath.graph.nodes import Mask, Nodes, Rows
+from neupath.graph.nodes import Nodes, Rows
 from neupath.live.append_arrays import AppendColumn, AppendNodes, in_one_piece
 from neupath.live.live_edges import LiveChange, LiveEdgeTables, NewestEdges
-from neupath.live.live_product import Adjacency, LiveMatrices, LiveProduct, both_directions, live_product
-from neupath.live.overlay import OverlaidFactors
+from neupath.live.live_product import (
+    Adjacency,
+    LiveMatrices,
+    LiveProduct,
+    LiveScorer,
+    ProductBinding,
+    key_of,
+)
 from neupath.measures.path_measure import PathMeasure
 from neupath.store import Change, Head, RowsChange, Update, Validator, open_store
 
-# ---- Scorer of one version -----------------------------------------------------------------------
-_WORK = 500.0  # additions that a mean query is assumed to need; counting them would cost more than guessing
-MeasureKey = tuple[str, str]  # name and parameters: equal for measures that score the same
 
-
-class LiveScorer(Scorer):
-    """An attached measure at one version; it scores as if it were fitted to that version from scratch."""
-
-    exact = True
-
-    def __init__(self, measure: PathMeasure, view: "View", key: MeasureKey) -> None:
-        self.name = measure.name  # type: ignore[misc]
-        self.hin_, self.version, self.key = view.hin, view.version, key
-        self.measure = measure  # with its meta-path, without a product
-        self._factors = view.factors[key]
-
-    def fit(self, hin: HIN) -> Self:
-        if hin is not self.hin_:
-            raise QueryError(f"this {self.name} belongs to version {self.version} of a live graph; attach a new one")
-        return self
-
-    def bind(self, hin: HIN) -> Self:
-        return self.measure.bind(hin)  # type: ignore[return-value]  # over another graph it is a plain measure
-
-    def additions(self, row: int) -> float:
-        """Count the additions that a query of this row needs along the base; those of changed rows come on top."""
-        return self._factors.additions(row)
-
-    @property
-    def source_type(self) -> str:
-        return self.measure.source_type
-
-    @property
-    def target_type(self) -> str:
-        return self.measure.target_type
-
-    @property
-    def metapath_text(self) -> str:
-        return self.measure.metapath_text
-
-    def params(self) -> dict[str, object]:
-        return self.measure.params()
-
-    def score_rows(self, queries: Rows) -> Floats:
-        scores = np.zeros((len(queries), len(self._targets)))
-        for q, query in enumerate(queries.tolist()):
-            scores[q] = self._factors.scores(self.measure.formula, *self._factors.row(query))
-        return scores
-
-    def set_scores(self, members: Rows, weights: Floats) -> Floats:
-        row = combined_row([self._factors.row(member)[0] for member in members.tolist()], weights)
-        return self._factors.scores(self.measure.formula, row, row.norm)
-
-    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
-        ranking = empty_ranking(len(queries), min(k, len(self._targets)))
-
-        def search(block: slice) -> None:
-            for q in range(block.start, block.stop):
-                row, norm = self._factors.row(int(queries[q]))
-                rows, scores = self._factors.top_k(self.measure.formula, row, norm, k + 1, candidates)
-                kept = np.flatnonzero(rows != skipped[q])[:k]
-                ranking.sizes[q] = len(kept)
-                ranking.rows[q, : len(kept)], ranking.scores[q, : len(kept)] = rows[kept], scores[kept]
-
-        in_blocks(search, len(queries), threads, _WORK)
-        return ranking
-
-
+# ---- One version ---------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class View:
     """One version of a live graph. It never changes, so that readers need no lock.
@@ -109,42 +46,31 @@ class View:
     ----------
     version : its number; every update makes the next one.
     hin : the graph at this version.
-    factors : the products of the attached measures.
-    models : by the identity of each attached model, what binds it to this version.
+    bindings : by the key of each attached measure or the identity of each attached model, what binds it to this
+        version.
     """
 
     version: int
     hin: HIN
-    factors: Mapping[MeasureKey, OverlaidFactors]
-    models: Mapping[object, Binding] = field(default_factory=dict)
+    bindings: Mapping[object, Binding] = field(default_factory=dict)
 
     def scorer(self, scorer: Scorer) -> Scorer:
         """Return a measure or a trained model over this version: at once if it is attached, else from scratch."""
-        if isinstance(scorer, PathMeasure) and (key := _key_of(scorer, self.hin)) in self.factors:
-            return LiveScorer(scorer.resolve(self.hin), self, key)
-        if scorer.identity is None:
-            return copy(scorer).fit(self.hin)
-        if scorer.identity in self.models:
-            return self.models[scorer.identity](self.hin)
-        return scorer.bind(self.hin)
+        key = key_of(scorer, self.hin) if isinstance(scorer, PathMeasure) else scorer.identity
+        if key in self.bindings:
+            return self.bindings[key](self.hin)
+        return copy(scorer).fit(self.hin) if scorer.identity is None else scorer.bind(self.hin)
 
-    def renew(self, scorer: LiveScorer) -> LiveScorer | None:
-        """Return the scorer at this version, without parsing its meta-path again; None if it is not attached."""
-        if scorer.key not in self.factors:
-            return None
-        measure = copy(scorer.measure)
-        measure.hin_ = self.hin
-        return LiveScorer(measure, self, scorer.key)
-
-
-def _key_of(measure: PathMeasure, hin: HIN) -> MeasureKey:
-    return measure.name, json.dumps(measure.resolve(hin).params())
+    def renew(self, scorer: LiveScorer) -> Scorer | None:
+        """Return the scorer at this version; None if it is not attached."""
+        binding = self.bindings.get(key_of(scorer.measure, self.hin))
+        return None if binding is None else binding(self.hin)
 
 
 def _followers_of(scorer: Scorer, hin: HIN) -> dict[object, Scorer]:
     """Return, by key, what follows the changes for a scorer: itself, or nothing where it learns nothing."""
     if isinstance(scorer, PathMeasure):
-        return {_key_of(scorer, hin): scorer}
+        return {key_of(scorer, hin): scorer}
     return {} if scorer.identity is None else {scorer.identity: scorer}
 
 
@@ -158,10 +84,13 @@ class _State:
         self._described: Mapping[Relation, Edges] = hin.edge_tables  # those that all changes tell of
         self.newest_edges = NewestEdges(self._described, self._edge_log)
         self._adjacency = Adjacency(hin, self.newest_edges)
-        self._products: dict[MeasureKey, LiveProduct] = {}
         self._updaters: dict[object, Updater] = {}
         self.attached: dict[object, Scorer] = {}  # by the key of a measure or the identity of a model
-        self.view = View(version, hin, MappingProxyType({}))
+        self.view = View(version, hin)
+
+    @property
+    def _products(self) -> dict[object, LiveProduct]:
+        return {key: updater for key, updater in self._updaters.items() if isinstance(updater, LiveProduct)}
 
     @property
     def changed_share(self) -> float:
@@ -172,11 +101,8 @@ class _State:
     def attach(self, scorer: Scorer) -> None:
         """Build what a measure or a model needs over the newest version; it follows all later changes."""
         for key, follower in _followers_of(scorer, self.view.hin).items():
-            if key in self.attached:
-                continue
-            if isinstance(follower, PathMeasure):
-                self._attach_measure(follower)
-            elif (updater := follower.updater(self.view.hin)) is not None:
+            updater = None if key in self.attached else self._updater_of(follower)
+            if updater is not None:
                 self._updaters[key], self.attached[key] = updater, follower
                 self._publish(self.view.version, self.view.hin)
 
@@ -185,19 +111,18 @@ class _State:
         with suppress(NeuPathError):  # a node that its meta-path names is gone, say
             self.attach(scorer)
 
-    def _attach_measure(self, measure: PathMeasure) -> None:
+    def _updater_of(self, scorer: Scorer) -> Updater | None:
+        if not isinstance(scorer, PathMeasure):
+            return scorer.updater(self.view.hin)
         try:
-            fitted = measure.bind(self.view.hin)
+            fitted = scorer.bind(self.view.hin)
         except (GraphError, QueryError):  # a norm overflows; `View.scorer` raises it to whoever wants the scores
-            return
-        product, key = live_product(fitted, self._adjacency), _key_of(measure, self.view.hin)
-        if product is not None:
-            self._products[key], self.attached[key] = product, measure
-            self._publish(self.view.version, self.view.hin)
+            return None
+        return LiveProduct(fitted, self._adjacency, self.view.version) if LiveProduct.can_follow(fitted) else None
 
-    def detach(self, key: Any) -> None:
-        for attached in (self._products, self._updaters, self.attached):
-            attached.pop(key, None)
+    def detach(self, key: object) -> None:
+        self._updaters.pop(key, None)
+        self.attached.pop(key, None)
         self._publish(self.view.version, self.view.hin)
 
     def apply(self, change: RowChange) -> None:
@@ -211,18 +136,23 @@ class _State:
             self._adjacency.grow(nodes)
         if self._described:
             tables = self._follow_edge_rows(change, tables)
-        edges = both_directions(change.edges)
-        self._adjacency.put(edges)
+        self._adjacency.put(change.edges)
         base = self.view.hin
         self._adjacency.hin = hin = HIN(base.schema, nodes, self._adjacency.matrices(), base.notes, tables)
-        for product in self._products.values():
-            product.follow(edges)
-        dropped = self._drop_unsound()
         for updater in self._updaters.values():
             updater.apply(hin, change)
+        unsound = [self._drop(key) for key, product in self._products.items() if not product.is_sound]
         self._publish(change.version, hin)
-        for measure in dropped:
+        for measure in unsound:
             self.attach_if_possible(measure)
+
+    def _drop(self, key: object) -> Scorer:
+        """Return a measure that has to be fitted from scratch, which may say what is wrong.
+
+        A norm overflows, a weight is not finite, or a node that it pins may now be another.
+        """
+        del self._updaters[key]
+        return self.attached.pop(key)
 
     def _follow_edge_rows(self, change: RowChange, tables: Mapping[Relation, Edges]) -> Mapping[Relation, Edges]:
         """Follow the single edges that a change ends and brings; a table of edges it does not tell of is dropped."""
@@ -236,20 +166,8 @@ class _State:
             self.newest_edges.keep(self._described)
         return LiveEdgeTables(self._described, self._edge_log, len(self._edge_log)) if rows or lost else tables
 
-    def _drop_unsound(self) -> list[Scorer]:
-        """Detach and return the measures that have to be fitted from scratch, which may say what is wrong.
-
-        Their norms overflow, their weights are not finite, or a node that they pin may now be another.
-        """
-        unsound = [key for key, product in self._products.items() if not product.is_sound]
-        for key in unsound:
-            del self._products[key]
-        return [self.attached.pop(key) for key in unsound]
-
     def _publish(self, version: int, hin: HIN) -> None:
-        factors = {key: product.factors for key, product in self._products.items()}
-        models = {identity: updater.snapshot() for identity, updater in self._updaters.items()}
-        self.view = View(version, hin, factors, models)
+        self.view = View(version, hin, {key: updater.snapshot() for key, updater in self._updaters.items()})
 
 
 # ---- The live graph ------------------------------------------------------------------------------
@@ -430,8 +348,11 @@ def _without_matrices(view: View) -> View:
     hin, tables = view.hin, view.hin.edge_tables
     matrices = hin.matrices.fresh() if isinstance(hin.matrices, LiveMatrices) else hin.matrices
     fresh = tables.fresh() if isinstance(tables, LiveEdgeTables) else tables
-    factors = {key: replace(own) for key, own in view.factors.items()}
-    return replace(view, hin=HIN(hin.schema, hin.nodes, matrices, hin.notes, fresh), factors=factors)
+    bindings = {
+        key: binding.fresh() if isinstance(binding, ProductBinding) else binding
+        for key, binding in view.bindings.items()
+    }
+    return View(view.version, HIN(hin.schema, hin.nodes, matrices, hin.notes, fresh), bindings)
 
 
 def _part_sizes(view: View, known: Sizes) -> Sizes:
@@ -440,7 +361,7 @@ def _part_sizes(view: View, known: Sizes) -> Sizes:
     matrices = view.hin.matrices
     overlays = list(matrices.overlays.values()) if isinstance(matrices, LiveMatrices) else []
     parts: list[Csr] = [] if overlays else list(matrices.values())
-    for factors in view.factors.values():
+    for factors in (own.factors for own in view.bindings.values() if isinstance(own, ProductBinding)):
         overlays += [factors.left, factors.right]
         parts += [factors.base.left, factors.base.right]
     parts += [overlay.base for overlay in overlays]
@@ -527,7 +448,7 @@ class LiveStore:
         newest = self.graph.view()
         if as_of is None or as_of == newest.version:
             return newest
-        return self._recent.find(as_of) or View(as_of, self.store.hin(as_of), {})
+        return self._recent.find(as_of) or View(as_of, self.store.hin(as_of))
 
     def attach(self, scorer: Scorer) -> Scorer:
         """Let a measure or a trained model follow all later updates; return it, ready, over the newest version."""
@@ -540,7 +461,7 @@ class LiveStore:
         with self._attaching:
             self.graph._attach(scorer)
             view = self.view()
-            if key not in view.factors and key not in view.models:  # it cannot follow changes
+            if key not in view.bindings:  # it cannot follow changes
                 return
             self._attached[key] = self._attached.pop(key, scorer)
             while len(self._attached) > self._max_attached:

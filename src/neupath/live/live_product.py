@@ -3,23 +3,27 @@
 The rows are computed from the newest adjacency, never from their older values, so that rounding errors do not add up.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from neupath._runtime.lazy_mapping import LazyMapping
-from neupath.engine.products import Chain, Factors, link_matrix, row_norms
-from neupath.engine.scorer import RowEdge
+from neupath.engine.products import Factors, combined_row, link_matrix, row_norms
+from neupath.engine.scorer import RowChange, RowEdge, Scorer, Updater
+from neupath.engine.topk import Ranking, empty_ranking, in_blocks
 from neupath.engine.walk import walk_rows
-from neupath.errors import NeuPathError
+from neupath.errors import NeuPathError, QueryError
 from neupath.graph.edges import LinkFilter
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import Link, MetaPath, Relation
-from neupath.graph.nodes import Nodes, Rows
+from neupath.graph.nodes import Mask, Nodes, Rows
 from neupath.live.live_edges import NewestEdges
-from neupath.live.overlay import OverlaidFactors, Overlay, Row, add_up_entries, keys_of
+from neupath.live.overlay import OverlaidFactors, Overlay, Row, add_up_entries
 from neupath.measures.path_measure import Leg, PathMeasure, reversed_legs
 
 
@@ -94,7 +98,7 @@ class Adjacency:
                     self.unsound.discard(link)
 
     def put(self, edges: Sequence[RowEdge]) -> None:
-        """Set the weights of edges, undirected ones listed in both directions."""
+        """Set the weights of edges."""
         for link, overlay in self._overlays.items():
             entries: dict[int, dict[int, float]] = {}
             for row, column, weight in _entries_of(link, edges):
@@ -129,22 +133,13 @@ class Adjacency:
                 self.unsound.add(link)
 
 
-def both_directions(edges: Sequence[RowEdge]) -> list[RowEdge]:
-    """Return edges, those of undirected relations in both directions."""
-    directions: list[RowEdge] = []
-    for edge in edges:
-        directions.append(edge)
-        relation, row, column, weight = edge
-        if not relation.directed and row != column:
-            directions.append((relation, column, row, weight))
-    return directions
-
-
 def _entries_of(link: Link, edges: Sequence[RowEdge]) -> Iterator[tuple[int, int, float]]:
-    """Yield the entries of a link's matrix that some edges set."""
+    """Yield the entries of a link's matrix that some edges set, those of an undirected relation both ways."""
     for relation, row, column, weight in edges:
         if link.relation is relation or link.relation == relation:  # mostly the same object, which compares faster
             yield (column, row, weight) if link.reverse else (row, column, weight)
+            if not relation.directed and row != column:
+                yield (row, column, weight) if link.reverse else (column, row, weight)
 
 
 # ---- Half-path matrices --------------------------------------------------------------------------
@@ -157,8 +152,8 @@ class LiveLeg:
         self._adjacency, self.leg = adjacency, leg
         self._back = leg.step.reversed()
         self.filtered = [link for link in leg.step.links if link.is_filtered]
-        self._row_scale, self._column_scale = np.zeros(0), np.zeros(0)
-        self._rescale(*map(np.arange, self.shape))
+        self._column_scale = np.zeros(0)
+        self._rescale(np.arange(self.shape[1]))
 
     @property
     def is_sound(self) -> bool:
@@ -168,7 +163,8 @@ class LiveLeg:
     def __getitem__(self, rows: Rows) -> Csr:
         matrix = self._take(self.leg.step.links, rows)
         if self.leg.row_power:
-            matrix.data = np.repeat(self._row_scale[rows], np.diff(matrix.indptr)) * matrix.data
+            scale = _to_power(matrix.sum(axis=1), self.leg.row_power)  # added up as when it is fitted
+            matrix.data = np.repeat(scale, np.diff(matrix.indptr)) * matrix.data
         if self.leg.column_power:
             matrix.data = matrix.data * self._column_scale[matrix.indices]
         return matrix
@@ -183,11 +179,8 @@ class LiveLeg:
 
     def _take(self, links: Sequence[Link], rows: Rows) -> Csr:
         """Return some rows of the sum of some links."""
-        parts = [self._adjacency.overlay(link).take(rows) for link in links]
-        if len(parts) == 1:
-            return parts[0]
-        keys, values = np.concatenate([keys_of(part) for part in parts]), np.concatenate([part.data for part in parts])
-        return add_up_entries(keys, values, parts[0].shape)
+        first, *others = (self._adjacency.overlay(link).take(rows) for link in links)
+        return sum(others, first)
 
     def reaching(self, columns: Rows) -> Rows:
         """Return the rows that have an edge to one of the columns."""
@@ -197,46 +190,30 @@ class LiveLeg:
     def follow(self, edges: Sequence[RowEdge]) -> Rows:
         """Return the rows that edges change; their scaling factors are updated."""
         ends = [end[:2] for link in self.leg.step.links for end in _entries_of(link, edges)]
-        if not ends:
-            return np.zeros(0, dtype=np.int64)
-        rows, columns = (np.unique(end) for end in np.array(ends, dtype=np.int64).T)
-        self._rescale(rows, columns)
+        rows, columns = (np.unique(end) for end in np.array(ends, dtype=np.int64).reshape(-1, 2).T)
+        self._rescale(columns)
         return np.union1d(rows, self.reaching(columns)) if self.leg.column_power else rows
 
-    def _rescale(self, rows: Rows, columns: Rows) -> None:
-        links, back, leg = self.leg.step.links, self._back.links, self.leg
-        sums: Floats  # added in the order in which scipy adds up the rows, and the columns, of a matrix
-        if leg.row_power:
-            sums = self._take(links, rows).sum(axis=1)
-            self._row_scale = _with_powers(self._row_scale, rows, sums, leg.row_power)
-        if leg.column_power:
-            entries = self._take(back, columns)
-            own = np.repeat(np.arange(len(columns)), np.diff(entries.indptr))
-            sums = np.asarray(np.bincount(own, weights=entries.data, minlength=len(columns)), dtype=np.float64)
-            self._column_scale = _with_powers(self._column_scale, columns, sums, leg.column_power)
+    def _rescale(self, columns: Rows) -> None:
+        """Compute the scaling factors of some columns; nodes that are new have none yet."""
+        if not self.leg.column_power:
+            return
+        new = np.zeros(self.shape[1] - len(self._column_scale))
+        self._column_scale = np.concatenate([self._column_scale, new])
+        entries = self._take(self._back.links, columns)
+        own = np.repeat(np.arange(len(columns)), np.diff(entries.indptr))
+        sums = np.bincount(own, weights=entries.data, minlength=len(columns)).astype(np.float64)  # in order, as fitted
+        self._column_scale[columns] = _to_power(sums, self.leg.column_power)
 
     @property
     def shape(self) -> tuple[int, int]:
         return self._adjacency.overlay(self.leg.step.links[0]).shape
 
-    def grow(self) -> None:
-        """Follow nodes that are new: their edges add up to nothing yet."""
-        height, width = self.shape
-        self._row_scale = _padded(self._row_scale, height) if self.leg.row_power else self._row_scale
-        self._column_scale = _padded(self._column_scale, width) if self.leg.column_power else self._column_scale
 
-
-def _padded(array: Floats, size: int) -> Floats:
-    return np.concatenate([array, np.zeros(size - len(array))]) if size > len(array) else array
-
-
-def _with_powers(scale: Floats, rows: Rows, sums: Floats, power: float) -> Floats:
-    """Set the scaling factors of some rows to a power of the sums of their entries."""
-    scale = _padded(scale, int(rows.max(initial=-1)) + 1)
+def _to_power(sums: Floats, power: float) -> Floats:
     positive = sums > 0
     with np.errstate(over="ignore"):  # the check of the norms finds it
-        scale[rows] = np.where(positive, np.where(positive, sums, 1.0) ** power, 0.0)
-    return scale
+        return np.where(positive, np.where(positive, sums, 1.0) ** power, 0.0)
 
 
 class LiveHalf:
@@ -251,7 +228,6 @@ class LiveHalf:
         """Compute the rows again from which a path leads over one of the edges; raise if a float cannot hold a norm."""
         rows = np.zeros(0, dtype=np.int64)
         for number, leg in enumerate(reversed(self.legs)):
-            leg.grow()
             through = leg.reaching(rows) if number else rows
             rows = np.union1d(through, leg.follow(edges))
         matrix = walk_rows(self.legs, rows)  # type: ignore[arg-type]  # legs act as matrices
@@ -262,45 +238,132 @@ class LiveHalf:
             self.overlay = self.overlay.replaced(dict(zip(rows.tolist(), cut, strict=True)))
 
 
-class LiveProduct:
-    """M = L·Rᵀ of the newest version."""
+class LiveProduct(Updater):
+    """The product M = L·Rᵀ of an attached measure, over the newest version."""
 
-    def __init__(self, base: Factors, left: LiveHalf, right: LiveHalf) -> None:
-        self._base, self._halves = base, (left, right)
+    def __init__(self, measure: PathMeasure, adjacency: Adjacency, version: int) -> None:
+        assert isinstance(measure.factors_, Factors)
+        self._measure, self._base, self._version = measure.resolve(measure.hin_), measure.factors_, version
+        adjacency.prepare(measure.metapath_, measure.hin_)
+        lefts, rights = measure.half_legs(measure.metapath_)
+        self._left = self._right = LiveHalf(adjacency, lefts, self._base.left)
+        if rights is not None:
+            self._right = LiveHalf(adjacency, reversed_legs(rights), csr_array(self._base.right.T.tocsr()))
         self.is_sound = True
         """Whether all its weights can be computed, and floats hold its norms; if not, it must be fitted again."""
 
+    @staticmethod
+    def can_follow(measure: PathMeasure) -> bool:
+        """Whether a fitted measure follows changes: its halves meet at nodes, and their product fits into memory."""
+        return isinstance(measure.factors_, Factors) and measure.meets_at_nodes(measure.metapath_)
+
     @property
-    def factors(self) -> OverlaidFactors:
-        left, right = self._halves
-        return OverlaidFactors(self._base, left.overlay, right.overlay)
+    def _halves(self) -> list[LiveHalf]:
+        return [self._left] if self._left is self._right else [self._left, self._right]
 
     @property
     def changed_share(self) -> float:
         """Entries of changed rows per entry of the base, of the half that has changed more."""
         return max(half.overlay.num_changed / max(1, half.overlay.base.nnz) for half in self._halves)
 
-    def follow(self, edges: Sequence[RowEdge]) -> None:
-        left, right = self._halves
+    def apply(self, hin: HIN, change: RowChange) -> None:  # noqa: ARG002  # the adjacency has followed it
+        self._version = change.version
         try:
-            for half in (left,) if left is right else (left, right):
-                half.follow(edges)
+            for half in self._halves:
+                half.follow(change.edges)
         except NeuPathError:
             self.is_sound = False
         self.is_sound &= all(leg.is_sound for half in self._halves for leg in half.legs)
 
+    def snapshot(self) -> "ProductBinding":
+        return ProductBinding(
+            self._measure, OverlaidFactors(self._base, self._left.overlay, self._right.overlay), self._version
+        )
 
-def live_product(measure: PathMeasure, adjacency: Adjacency) -> LiveProduct | None:
-    """Return the product of a measure that is fitted to the newest version.
 
-    None if the measure must be fitted to each version: its halves meet at edges, or their product is too large.
-    """
-    factors = measure.factors_
-    if isinstance(factors, Chain) or not measure.meets_at_nodes(measure.metapath_):
-        return None
-    adjacency.prepare(measure.metapath_, measure.hin_)
-    lefts, rights = measure.half_legs(measure.metapath_)
-    left = LiveHalf(adjacency, lefts, factors.left)
-    if rights is None:
-        return LiveProduct(factors, left, left)
-    return LiveProduct(factors, left, LiveHalf(adjacency, reversed_legs(rights), csr_array(factors.right.T.tocsr())))
+@dataclass(frozen=True)
+class ProductBinding:
+    """Makes the scorer of an attached measure over the version for which it was made."""
+
+    measure: PathMeasure
+    factors: OverlaidFactors
+    version: int
+
+    def __call__(self, hin: HIN) -> "LiveScorer":
+        return LiveScorer(self.measure.resolve(hin), self.factors, self.version)
+
+    def fresh(self) -> "ProductBinding":
+        """Return a copy without what searches have computed."""
+        return replace(self, factors=replace(self.factors))
+
+
+# ---- Scorer of one version -----------------------------------------------------------------------
+_WORK = 500.0  # additions that a mean query is assumed to need; counting them would cost more than guessing
+MeasureKey = tuple[str, str]  # name and parameters: equal for measures that score the same
+
+
+class LiveScorer(Scorer):
+    """An attached measure at one version; it scores as if it were fitted to that version from scratch."""
+
+    exact = True
+
+    def __init__(self, measure: PathMeasure, factors: OverlaidFactors, version: int) -> None:
+        self.name = measure.name  # type: ignore[misc]
+        self.measure, self.hin_, self.version = measure, measure.hin_, version  # the measure has no product
+        self._factors = factors
+
+    def fit(self, hin: HIN) -> Self:
+        if hin is not self.hin_:
+            raise QueryError(f"this {self.name} belongs to version {self.version} of a live graph; attach a new one")
+        return self
+
+    def bind(self, hin: HIN) -> Self:
+        return self.measure.bind(hin)  # type: ignore[return-value]  # over another graph it is a plain measure
+
+    def additions(self, row: int) -> float:
+        """Count the additions that a query of this row needs along the base; those of changed rows come on top."""
+        return self._factors.additions(row)
+
+    @property
+    def source_type(self) -> str:
+        return self.measure.source_type
+
+    @property
+    def target_type(self) -> str:
+        return self.measure.target_type
+
+    @property
+    def metapath_text(self) -> str:
+        return self.measure.metapath_text
+
+    def params(self) -> dict[str, object]:
+        return self.measure.params()
+
+    def score_rows(self, queries: Rows) -> Floats:
+        scores = np.zeros((len(queries), len(self._targets)))
+        for q, query in enumerate(queries.tolist()):
+            scores[q] = self._factors.scores(self.measure.formula, *self._factors.row(query))
+        return scores
+
+    def set_scores(self, members: Rows, weights: Floats) -> Floats:
+        row = combined_row([self._factors.row(member)[0] for member in members.tolist()], weights)
+        return self._factors.scores(self.measure.formula, row, row.norm)
+
+    def rank_rows(self, queries: Rows, skipped: Rows, k: int, candidates: Mask | None, threads: int | None) -> Ranking:
+        ranking = empty_ranking(len(queries), min(k, len(self._targets)))
+
+        def search(block: slice) -> None:
+            for q in range(block.start, block.stop):
+                row, norm = self._factors.row(int(queries[q]))
+                rows, scores = self._factors.top_k(self.measure.formula, row, norm, k + 1, candidates)
+                kept = np.flatnonzero(rows != skipped[q])[:k]
+                ranking.sizes[q] = len(kept)
+                ranking.rows[q, : len(kept)], ranking.scores[q, : len(kept)] = rows[kept], scores[kept]
+
+        in_blocks(search, len(queries), threads, _WORK)
+        return ranking
+
+
+def key_of(measure: PathMeasure, hin: HIN) -> MeasureKey:
+    """Return what measures that score the same on a graph share."""
+    return measure.name, json.dumps(measure.resolve(hin).params())

@@ -52,12 +52,6 @@ def _csr(columns: NDArray[Any], values: Floats, indptr: Rows, shape: tuple[int, 
     return matrix
 
 
-def keys_of(matrix: Csr) -> Rows:
-    """Return row·width + column of each entry."""
-    keys: Rows = np.repeat(np.arange(matrix.shape[0]) * matrix.shape[1], np.diff(matrix.indptr)) + matrix.indices
-    return keys
-
-
 def _with_entries(row: Row, entries: Mapping[int, float]) -> Row:
     """Return a row with other values in some columns; 0 removes an entry."""
     columns, values, _ = row
