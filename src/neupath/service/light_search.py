@@ -50,7 +50,7 @@ _MORE = (
 def _is_plain(request: SearchOne) -> bool:
     """Whether a request is for the k best along a meta-path at the newest version, and no more."""
     values = vars(request)
-    return not any(values[name] not in (None, False, []) for name in _MORE)
+    return all(values[name] is None or values[name] is False or values[name] == [] for name in _MORE)  # 0 is a version
 
 
 class LightSearcher:
