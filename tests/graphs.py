@@ -88,20 +88,12 @@ def graph_of(nodes: Mapping[str, Any], edges: Mapping[str, Any], **options: Any)
 def shop_graph() -> HIN:
     """Users who buy items that have tags; one user buys nothing."""
     rng = np.random.default_rng(3)
-    names = pa.array([f"User {i}" for i in range(40)])
-    return HIN.build(
-        [
-            Nodes("user", pa.array([f"u{i}" for i in range(40)]), names),  # u39 has no edge
-            Nodes("item", pa.array(np.arange(30))),
-            Nodes("tag", pa.array([f"t{i}" for i in range(8)])),
-        ],
-        [
-            Edges(
-                Relation("user", "buys", "item"), rng.integers(0, 39, 120), rng.integers(0, 30, 120), rng.random(120)
-            ),
-            Edges(Relation("item", "has", "tag"), rng.integers(0, 30, 60), rng.integers(0, 8, 60)),
-        ],
-    )
+    ids, names = ([f"{word}{i}" for i in range(40)] for word in ("u", "User "))
+    users = Nodes("user", pa.array(ids), pa.array(names))  # u39 has no edge
+    buys = np.c_[rng.integers(0, 39, 120), rng.integers(0, 30, 120), rng.random(120)]
+    has = np.c_[rng.integers(0, 30, 60), rng.integers(0, 8, 60)]
+    nodes = {"user": users, "item": 30, "tag": [f"t{i}" for i in range(8)]}
+    return graph_of(nodes, {"user -buys-> item": buys, "item -has-> tag": has})
 
 
 def coauthors() -> HIN:

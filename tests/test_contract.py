@@ -49,17 +49,8 @@ SMALL = {
 }
 OTHER = {"pathboost": {"trees": 3}, "linear": {"seed": 1}}
 SYMMETRIC = (
-    "pathsim",
-    "joinsim",
-    "hetesim",
-    "pathcount",
-    "dwpc",
-    "jaccard",
-    "overlap",
-    "combination",
-    "relsim",
-    "scan",
-)
+    "pathsim", "joinsim", "hetesim", "pathcount", "dwpc", "jaccard", "overlap", "combination", "relsim", "scan",
+)  # fmt: skip
 NOT_SYMMETRIC = ("pcrw", "ppr", "neupath", "nbfnet", "pathboost", "linear")
 """All others are symmetric but for rounding."""
 RELATES_ALL = tuple(name for name in ARCHITECTURES if name not in ("pathboost", "linear"))

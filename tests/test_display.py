@@ -21,6 +21,7 @@ def test_reprs_are_short(toy: HIN) -> None:
     assert repr(toy.nodes["author"]) == "<Nodes: 5 of type author>"
     assert repr(toy.metapath("APA")) == "MetaPath('author-paper-author')"
     assert repr(npth.PathSim("APA")) == "PathSim(metapath='APA')"
+    assert repr(npth.load({("user", "film"): [("u", "f")]})).endswith("; 1 relation>")
 
 
 def test_hits_are_a_table(toy: HIN) -> None:
@@ -76,11 +77,6 @@ def test_other_results_are_short(toy: HIN) -> None:
     first, *parts = repr(npth.infer(toy, pairs)).splitlines()
     assert first.startswith("Inferred from 4 labels, by ")
     assert len(parts) <= 5
-
-
-def test_one_relation_is_one() -> None:
-    one = npth.load({("user", "film"): [("u", "f")]})
-    assert repr(one).endswith("; 1 relation>")
 
 
 def test_notebooks_show_hostile_names_as_text() -> None:

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from neupath.cli import main
 from neupath.cli.program import Program
 from neupath.io.graph_toml import Config, read_config
-from tests.command_line import Run
+from tests.command_line import Result, Run
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -60,21 +59,17 @@ def commands() -> list[tuple[Path, str, str]]:
 
 @pytest.mark.parametrize(("page", "command", "output"), commands(), ids=lambda part: str(part)[-40:].split("\n")[0])
 def test_commands_print_what_is_shown(
-    page: Path,
-    command: str,
-    output: str,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    page: Path, command: str, output: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_files(page, tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")  # as in a terminal: pages show no longer lines
-    with pytest.raises(SystemExit) as stop:
-        main(shlex.split(command))
-    assert not stop.value.code
-    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert printed == output.splitlines()
+    assert_prints(run(*shlex.split(command)), output)
+
+
+def assert_prints(result: Result, output: str) -> None:
+    assert result.code == 0, result.err
+    assert [line.rstrip() for line in result.out.splitlines()] == output.splitlines()
 
 
 def lines_of_commands() -> list[str]:
@@ -121,6 +116,4 @@ def stories() -> list[tuple[str, str]]:
 def test_stories_print_what_is_shown(command: str, data: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NEUPATH_DATA", str(data))
     monkeypatch.setenv("COLUMNS", "80")
-    result = run(*shlex.split(command))
-    assert result.code == 0
-    assert [line.rstrip() for line in result.out.splitlines()] == dict(stories())[command].splitlines()
+    assert_prints(run(*shlex.split(command)), dict(stories())[command])

@@ -149,14 +149,6 @@ def test_files_of_pairs_are_tables_like_others(toy: HIN, tmp_path: Path, name: s
     assert (pairs.queries.tolist(), pairs.targets.tolist(), pairs.scores.tolist()) == ([0], [3], [1.0])
 
 
-def test_ids_of_several_types_need_a_choice() -> None:
-    ids = pa.array([1, 2])
-    hin = HIN.build([Nodes("a", ids), Nodes("b", ids)], [])
-    with pytest.raises(NeuPathError, match="the pairs could be of type a or b; say which with node_type, or write"):
-        read_pairs(hin, [(1, 2, 0.5)])
-    assert read_pairs(hin, [(1, 2, 0.5)], node_type="b").node_type == "b"
-
-
 SHARED = HIN.build([Nodes("user", pa.array([1, 2])), Nodes("item", pa.array([1, 2, 3]))], [])
 
 
@@ -173,19 +165,21 @@ def test_columns_say_the_types_of_shared_ids(tmp_path: Path) -> None:
 
 
 def test_types_that_ids_do_not_tell_are_asked_for() -> None:
-    message = (
-        "the queries could be of type user or item, and the targets of type item; say which with node_type, or write "
-        "query_type and target_type beside each pair"
-    )
-    with pytest.raises(NeuPathError, match=message):
-        read_pairs(SHARED, [(1, 3, 0.5)])  # 1 of which type? The types of the target do not tell
-    table = {"query": [1, 2], "target": [2, 1], "score": [1, 0], "query_type": ["user", "item"]}
-    with pytest.raises(NeuPathError, match="query_type is 'user', 'item' in these pairs; all of them must be of one"):
-        read_pairs(SHARED, table)
-    with pytest.raises(NeuPathError, match="query_type of the pairs is user, but item nodes are asked for"):
-        read_pairs(SHARED, table | {"query_type": ["user", "user"]}, node_type="item")
-    with pytest.raises(NeuPathError, match="did you mean 'user'"):
-        read_pairs(SHARED, table | {"query_type": ["usr", "usr"]})
+    table = {"query": [1, 2], "target": [2, 1], "score": [1, 0]}
+    for pairs, options, message in (
+        ([(1, 2, 0.5)], {}, "the pairs could be of type user or item; say which with node_type, or write"),
+        ([(1, 3, 0.5)], {},  # 1 of which type? The types of the target do not tell
+         "the queries could be of type user or item, and the targets of type item; say which with node_type, or write "
+         "query_type and target_type beside each pair"),
+        (table | {"query_type": ["user", "item"]}, {},
+         "query_type is 'user', 'item' in these pairs; all of them must be of one"),
+        (table | {"query_type": ["user", "user"]}, {"node_type": "item"},
+         "query_type of the pairs is user, but item nodes are asked for"),
+        (table | {"query_type": ["usr", "usr"]}, {}, "did you mean 'user'"),
+    ):  # fmt: skip
+        with pytest.raises(NeuPathError, match=message):
+            read_pairs(SHARED, pairs, **options)
+    assert read_pairs(SHARED, [(1, 2, 0.5)], node_type="item").node_type == "item"
 
 
 @pytest.mark.parametrize("types", [("user", "item"), ("item", "item"), ("user", "user")])
