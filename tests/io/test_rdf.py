@@ -1,7 +1,7 @@
 """RDF in every format: types, names, attributes, edges; what is decided by rule is noted; bad files are refused."""
 
-import gzip
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from neupath.errors import NeuPathError, SourceError
 from neupath.io import import_store
 from neupath.io.formats import rdf, rdf_statements
 from neupath.store import open_store
-from tests.tables import shape, write
+from tests.tables import check_read, observed, shape, write
 
 PREFIXES = (
     "@prefix ex: <http://ex.org/> . @prefix foaf: <http://xmlns.com/foaf/0.1/> . @prefix owl: "
@@ -59,10 +59,13 @@ AS_QUADS = AS_TRIPLES.replace(" .\n", " <http://ex.org/graph> .\n")
 
 
 def _put(folder: Path, name: str, text: str | bytes) -> Path:
-    path = folder / name
-    raw = text.encode() if isinstance(text, str) else text
-    path.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
-    return path
+    return write(folder, **{name: text}) / name
+
+
+def load(folder: Path, text: str, rdf_settings: str = "", **options: Any) -> npth.HIN:
+    """Load Turtle that may use the usual prefixes, perhaps with a graph.toml."""
+    config = _put(folder, "graph.toml", f"[rdf]\n{rdf_settings}") if rdf_settings else None
+    return npth.load(_put(folder, "a.ttl", PREFIXES + text), config=config, **options)
 
 
 def _ids(hin: npth.HIN, node_type: str) -> list[str]:
@@ -95,8 +98,8 @@ def test_all_formats_give_the_same_graph(tmp_path: Path, name: str, text: str) -
 def test_no_statement_is_lost_where_the_parser_is_read_in_batches(tmp_path: Path) -> None:
     """Every 65,537th statement of a file that is not N-Triples was lost."""
     count = 140_000
-    text = PREFIXES + "".join(f"ex:n{number} ex:p ex:m .\n" for number in range(count))
-    assert shape(npth.load(_put(tmp_path, "a.ttl", text))) == {"entity -p-> entity": count}
+    hin = load(tmp_path, "".join(f"ex:n{number} ex:p ex:m .\n" for number in range(count)))
+    assert shape(hin) == {"entity -p-> entity": count}
 
 
 def test_literals_are_names_and_attributes_of_their_types(tmp_path: Path) -> None:
@@ -114,9 +117,8 @@ def test_literals_are_names_and_attributes_of_their_types(tmp_path: Path) -> Non
 @pytest.mark.parametrize("vocabulary", ["http://purl.org/dc/terms/", "http://purl.org/dc/elements/1.1/"])
 def test_titles_are_names_of_what_has_no_other(tmp_path: Path, vocabulary: str) -> None:
     books = 'ex:a dct:title "Heat" ; ex:by ex:p . ex:b dct:title "Up" ; foaf:name "Oben" ; ex:by ex:p .\n'
-    hin = npth.load(_put(tmp_path, "books.ttl", f"@prefix dct: <{vocabulary}> .\n{PREFIXES}{books}"))
-    assert hin.find("Heat")[0].id == "http://ex.org/a"
-    assert hin.find("Oben")[0].id == "http://ex.org/b"
+    hin = load(tmp_path, f"@prefix dct: <{vocabulary}> .\n{books}")
+    assert [hin.find(name)[0].id for name in ("Heat", "Oben")] == ["http://ex.org/a", "http://ex.org/b"]
 
 
 def test_wikidata_types_are_read_from_p31(tmp_path: Path) -> None:
@@ -134,23 +136,19 @@ def test_wikidata_types_are_read_from_p31(tmp_path: Path) -> None:
 
 
 def test_the_type_property_can_be_named(tmp_path: Path) -> None:
-    path = _put(tmp_path, "a.ttl", PREFIXES + 'ex:a ex:kind "dog" ; ex:likes ex:b . ex:b ex:kind ex:Cat ; a ex:Pet .')
-    config = _put(tmp_path, "graph.toml", '[rdf]\ntype = "http://ex.org/kind"\n')
-    assert shape(npth.load(path, config=config)) == {"dog -likes-> Cat": 1}
-    config.write_text('[rdf]\ntype = "http://ex.org/kinds"\n')
+    text = 'ex:a ex:kind "dog" ; ex:likes ex:b . ex:b ex:kind ex:Cat ; a ex:Pet .'
+    assert shape(load(tmp_path, text, 'type = "http://ex.org/kind"')) == {"dog -likes-> Cat": 1}
     with pytest.raises(SourceError, match="no statement has the type property .*kinds.*did you mean .*kind"):
-        npth.load(path, config=config)
+        load(tmp_path, text, 'type = "http://ex.org/kinds"')
 
 
 def test_same_as_merges_nodes_only_when_asked(tmp_path: Path) -> None:
-    text = PREFIXES + (
+    text = (
         "ex:b owl:sameAs ex:a . ex:b owl:sameAs _:x . ex:b ex:knows ex:c . ex:a ex:knows ex:c . _:x ex:age 7 . "
         "ex:c owl:sameAs ex:d ."
     )
-    path = _put(tmp_path, "a.ttl", text)
-    assert shape(npth.load(path)) == {"entity -sameAs-> entity": 3, "entity -knows-> entity": 2}
-    config = _put(tmp_path, "graph.toml", '[rdf]\nsame_as = "merge"\n')
-    hin = npth.load(path, config=config)
+    assert shape(load(tmp_path, text)) == {"entity -sameAs-> entity": 3, "entity -knows-> entity": 2}
+    hin = load(tmp_path, text, 'same_as = "merge"')
     assert shape(hin) == {"entity -knows-> entity": 1}
     assert _ids(hin, "entity") == ["a", "c"]
     assert hin.nodes["entity"].attributes.to_pydict() == {"age": [7, None]}
@@ -158,24 +156,22 @@ def test_same_as_merges_nodes_only_when_asked(tmp_path: Path) -> None:
 
 
 def test_a_statement_given_twice_is_one_edge(tmp_path: Path) -> None:
-    path = _put(tmp_path, "a.ttl", PREFIXES + "ex:a ex:knows ex:b . ex:a ex:knows ex:b .")
-    hin = npth.load(path)
-    assert sum(matrix.sum() for matrix in hin.matrices.values()) == 1
+    twice = "ex:a ex:knows ex:b . ex:a ex:knows ex:b ."
+    hin = load(tmp_path, twice)
+    assert observed(hin)["knows.weights"] == [1]
     assert "1 statement is given more than once, and counted once" in hin.notes
-    assert sum(matrix.sum() for matrix in npth.load(path, duplicates="count").matrices.values()) == 2
+    assert observed(load(tmp_path, twice, duplicates="count"))["knows.weights"] == [2]
     with pytest.raises(NeuPathError, match="more than once"):
-        npth.load(path, duplicates="error")
+        load(tmp_path, twice, duplicates="error")
 
 
 def test_iris_that_share_a_local_name_are_told_apart(tmp_path: Path) -> None:
-    text = PREFIXES + (
+    text = (
         '@prefix my: <http://my.org/v#> . ex:a ex:near ex:b ; my:near ex:b ; ex:name "A" . ex:a a ex:T . ex:b a my:T . '
         "<http://q.org/1/near> <http://q.org/1/near> <http://q.org/2/near> ."
     )
-    hin = npth.load(_put(tmp_path, "a.ttl", text))
-    assert shape(hin) == {
-        "ex:T -ex:near-> my:T": 1, "ex:T -my:near-> my:T": 1, "entity -1:near-> entity": 1,
-    }  # fmt: skip
+    hin = load(tmp_path, text)
+    assert shape(hin) == {"ex:T -ex:near-> my:T": 1, "ex:T -my:near-> my:T": 1, "entity -1:near-> entity": 1}
     assert hin.nodes["ex:T"].attributes.to_pydict() == {"ex:name": ["A"]}
     assert "http://ex.org/near is called ex:near, because near has other meanings" in hin.notes
 
@@ -186,36 +182,30 @@ def test_blank_nodes_are_nodes_and_differ_between_files(tmp_path: Path) -> None:
     hin = npth.load(folder)
     assert hin.nodes["entity"].ids.to_pylist() == ["_:a.nt:x", "_:a.nt:y", "_:b.nt:x", "http://ex.org/o"]
     assert hin.nodes["entity"].names.to_pylist() == [None, None, None, "o"]
-    made_up = _put(tmp_path, "a.ttl", PREFIXES + "ex:a ex:p [ ex:q [] ] .")
-    assert {each for each in npth.load(made_up).nodes["entity"].ids.to_pylist() if each.startswith("_:")} == {
-        "_:[1]", "_:[2]",
-    }  # fmt: skip
+    made_up = load(tmp_path, "ex:a ex:p [ ex:q [] ] .").nodes["entity"].ids.to_pylist()
+    assert {each for each in made_up if each.startswith("_:")} == {"_:[1]", "_:[2]"}
 
 
 def test_lists_are_relations_to_their_members(tmp_path: Path) -> None:
-    text = PREFIXES + (
+    text = (
         'ex:p ex:authors ( ex:ann ex:bob ) ; ex:years ( 1 2 ) ; ex:none () ; ex:mixed ( ex:ann "x" ( ex:bob ) ) . '
         "ex:q ex:authors ( ex:bob ) ."
     )
-    hin = npth.load(_put(tmp_path, "a.ttl", text))
+    hin = load(tmp_path, text)
     assert shape(hin) == {"entity -authors-> entity": 3, "entity -mixed-> entity": 2}
     assert sorted(_ids(hin, "entity")) == ["ann", "bob", "p", "q"]
     assert hin.nodes["entity"].attributes.to_pydict()["years"][hin.nodes["entity"].find("p")] == 1
-    improper = npth.load(_put(tmp_path, "b.ttl", text + "@prefix r: <" + rdf.RDF + "> . _:l r:rest _:m, _:n ."))
+    improper = load(tmp_path, f"{text}@prefix r: <{rdf.RDF}> . _:l r:rest _:m, _:n .")
     assert any("do not make proper lists" in note for note in improper.notes)
-    loop = "@prefix r: <" + rdf.RDF + "> . _:l r:rest _:l ; r:first _:l . <http://a.b/c> <http://a.b/d> _:l ."
-    assert shape(npth.load(_put(tmp_path, "c.ttl", loop))) == {}
+    loop = f"@prefix r: <{rdf.RDF}> . _:l r:rest _:l ; r:first _:l . <http://a.b/c> <http://a.b/d> _:l ."
+    assert shape(load(tmp_path, loop)) == {}
 
 
 def test_lists_and_merged_nodes_may_stand_among_many_values(tmp_path: Path) -> None:
-    text = (
-        PREFIXES
-        + "ex:p ex:in ( ex:a ex:b ) . ex:p owl:sameAs ex:q . "
-        + "".join(f'ex:p ex:note "{n}" . ' for n in range(30))
-    )
-    path, config = _put(tmp_path, "a.ttl", text), _put(tmp_path, "graph.toml", '[rdf]\nsame_as = "merge"\n')
-    assert shape(npth.load(path)) == {"entity -in-> entity": 2, "entity -sameAs-> entity": 1}
-    assert shape(npth.load(path, config=config)) == {"entity -in-> entity": 2}
+    notes = "".join(f'ex:p ex:note "{n}" . ' for n in range(30))
+    text = f"ex:p ex:in ( ex:a ex:b ) . ex:p owl:sameAs ex:q . {notes}"
+    assert shape(load(tmp_path, text)) == {"entity -in-> entity": 2, "entity -sameAs-> entity": 1}
+    assert shape(load(tmp_path, text, 'same_as = "merge"')) == {"entity -in-> entity": 2}
 
 
 def test_quoted_statements_are_left_out_and_relative_iris_do_not_name_the_folder(tmp_path: Path) -> None:
@@ -236,10 +226,9 @@ def test_graph_toml_takes_and_ignores(tmp_path: Path) -> None:
 
 
 def test_beside_tables_rdf_is_left_out_with_a_note(tmp_path: Path) -> None:
-    folder = write(tmp_path / "g", movie_actor__csv="movie_id,actor_id\n1,2\n", films__ttl=FILMS)
-    hin = npth.load(folder)
-    assert shape(hin) == {"movie -movie_actor-> actor": 1}
-    assert "films.ttl was left out: the graph is read from the tables beside it" in hin.notes
+    files = {"movie_actor__csv": "movie_id,actor_id\n1,2\n", "films__ttl": FILMS}
+    note = "films.ttl was left out: the graph is read from the tables beside it"
+    check_read(tmp_path / "g", files, {"movie -movie_actor-> actor": 1}, {"noted": [note]})
 
 
 @pytest.mark.parametrize(
@@ -268,29 +257,17 @@ def test_beside_tables_rdf_is_left_out_with_a_note(tmp_path: Path) -> None:
 def test_bad_files_are_refused_in_one_sentence(
     tmp_path: Path, name: str, text: str | bytes | None, message: str
 ) -> None:
-    path = _put(tmp_path, name, text) if text is not None else tmp_path / name
-    if text is None:
-        path.write_text(AS_TRIPLES)
-    with pytest.raises(SourceError, match=message) as caught:
-        npth.load(path)
-    assert "\n" not in str(caught.value)
+    (tmp_path / name).write_text(AS_TRIPLES)
+    refused = check_read(tmp_path, {} if text is None else {name: text}, message, {"load": name})
+    assert "\n" not in refused
 
 
 @pytest.mark.slow
 def test_plain_lines_are_read_as_the_parser_reads_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Lines of plain IRIs skip the parser: whatever they hold, the graph or the refusal must be the parser's."""
     rng = np.random.default_rng(0)
-    pieces = [
-        "http://",
-        "https://",
-        "ex.org",
-        "ex.org:80",
-        "%41",
-        "\\u0041",
-        "..",
-        "urn:x",
-        *"a/#?%:@é[]{'()<>^|\"~-_\\",
-    ]
+    pieces = ["http://", "https://", "ex.org", "ex.org:80", "%41", "\\u0041", "..", "urn:x"]
+    pieces += "a/#?%:@é[]{'()<>^|\"~-_\\"
     suffixes = ["", "@en", "@de-AT", "@EN", "@x", "@en-", f"^^<{rdf.XSD}int>", "^^<http://a.b/c>", "^^"]
 
     def read() -> object:
