@@ -19,7 +19,7 @@ import numpy as np
 
 import neupath as npth
 from neupath import HIN
-from neupath.engine.topk import product_kernels
+from neupath.engine.topk import load_kernels
 from neupath_paper.protocol import load_graph
 
 CASES = {
@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--graphs", default="imdb,hetionet")
     options = parser.parse_args()
-    product_kernels()
+    load_kernels()
     print("| graph, meta-path | search | µs | to one node |")
     print("|---|---|---:|---:|")
     for graph in options.graphs.split(","):

@@ -98,9 +98,10 @@ def join(trace: Trace, folder: Path) -> None:
 
 def update(trace: Trace, folder: Path) -> None:
     """Post an edge to a service that runs, then search."""
+    from neupath.engine.topk import load_kernels
     from neupath.live import LiveStore
     from neupath.service.app import make_app, make_service
-    from neupath.service.graph_registry import StoreHandle, load_kernels
+    from neupath.service.graph_registry import StoreHandle
     from neupath.service.server import address_of, bind, make_server
     from neupath.store import write_store
 

@@ -1,14 +1,5 @@
-"""The kernel without an index against all scores sorted: many targets per query, so that its bounds matter.
+"""The kernel without an index against all scores sorted: many targets per query, so that its bounds matter."""
 
-And the files in which machine code is kept.
-"""
-
-import sys
-from importlib.util import module_from_spec, spec_from_file_location
-from pathlib import Path
-from typing import Any
-
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -45,32 +36,3 @@ def test_only_candidates_count() -> None:
     ranking = topk.top_k_of_product(factors, Normalisation.DICE, every, every, 8, allowed)
     for row, wanted in zip(ranking.rows, expected(factors, Normalisation.DICE, 300), strict=True):
         assert row.tolist() == [y for y, _ in wanted if allowed[y]][:8]
-
-
-@pytest.mark.slow
-def test_processes_that_compile_at_the_same_time_keep_their_code_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "doubling.py"
-    path.write_text(
-        "from neupath.engine.product_kernels import compiled\n@compiled\ndef double(x):\n    return x + x\n"
-    )
-    spec = spec_from_file_location("doubling", path)
-    assert spec is not None
-    assert spec.loader is not None
-
-    def in_a_new_process() -> Any:
-        module = module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, "doubling", module)
-        spec.loader.exec_module(module)
-        return module.double
-
-    first, second, third = (in_a_new_process() for _ in range(3))
-    first(np.int64(1))
-    index = Path(first._cache._cache_file._index_path)
-    seen_by_third = index.read_bytes()
-    monkeypatch.setattr(second._cache._cache_file, "_load_index", dict)  # it looked before the first had written
-    second(np.float64(1))
-    index.write_bytes(seen_by_third)
-    assert third(np.int64(2**60 + 1)) == 2**61 + 2  # which a float cannot hold
-    assert (third.stats.cache_hits, third.stats.cache_misses) == ({(numba.int64,): 1}, {})

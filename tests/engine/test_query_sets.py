@@ -106,7 +106,7 @@ def test_a_set_of_one_scores_as_its_node_to_the_bit(measure: str, toy: HIN) -> N
         alone, of_set = scorer.top_k("Mike", k=4), scorer.top_k(["Mike"], k=4, together=True)
         assert (alone.ids, alone.scores) == (of_set.ids, of_set.scores)
         if not ways:
-            topk.product_kernels()
+            topk.load_kernels()
 
 
 def test_the_mean_of_equals_scores_like_one_of_them(toy: HIN) -> None:
@@ -136,7 +136,7 @@ def test_many_members_and_candidates_by_kernel_and_by_scipy() -> None:
 def topk_factors(left: object) -> Factors:
     from neupath.engine.products import symmetric_factors
 
-    topk.product_kernels()
+    topk.load_kernels()
     return symmetric_factors(left)  # type: ignore[arg-type]
 
 

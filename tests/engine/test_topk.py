@@ -16,7 +16,7 @@ from neupath.engine.hits import Hit
 from neupath.engine.products import Factors, make_factors, symmetric_factors
 from neupath.engine.topk import (
     HitLists,
-    product_kernels,
+    load_kernels,
     range_of_product,
     range_of_scores,
     score_product,
@@ -234,7 +234,7 @@ def test_the_range_of_no_queries() -> None:
 @settings(max_examples=30)
 @given(KINDS, st.integers(0, 1000), st.sampled_from([1, 5, 100]), FORMULAS)
 def test_one_query_is_answered_to_the_bit_as_many(kind: str, seed: int, k: int, normalisation: int | Formula) -> None:
-    product_kernels()
+    load_kernels()
     factors = symmetric_factors(matrix(kind, seed, rows=60))
     every = np.arange(60)
     for skipped in (every, np.full(60, -1)):
@@ -250,7 +250,7 @@ def test_one_query_is_answered_to_the_bit_as_many(kind: str, seed: int, k: int, 
 def test_scores_of_some_targets_are_those_of_all_to_the_bit(
     kind: str, other: str, seed: int, normalisation: int | Formula
 ) -> None:
-    product_kernels()
+    load_kernels()
     factors = make_factors(matrix(kind, seed, rows=30), products.freeze(matrix(other, seed + 1, rows=40).T.tocsr()))
     every = score_product(factors, normalisation, np.arange(30))
     targets = np.random.default_rng(seed).integers(0, 40, 9)
@@ -265,7 +265,7 @@ def test_scipy_scores_to_the_bit_as_the_kernels(kind: str, seed: int, normalisat
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topk, "_kernels_pay", lambda *_: False)
         by_scipy = score_product(symmetric_factors(matrix(kind, seed, rows=60)), normalisation, some)
-    product_kernels()
+    load_kernels()
     by_kernels = score_product(symmetric_factors(matrix(kind, seed, rows=60)), normalisation, some)
     assert by_scipy.tolist() == by_kernels.tolist()
 
@@ -274,7 +274,7 @@ def test_scipy_scores_to_the_bit_as_the_kernels(kind: str, seed: int, normalisat
 @pytest.mark.slow
 def test_one_call_is_the_call_with_a_list(case: tuple[HIN, MetaPath], name: str, k: int) -> None:
     hin, path = case
-    product_kernels()
+    load_kernels()
     scorer = measure_named(name, path).fit(hin)
     ids = hin.nodes[path.source].ids.to_pylist()
     many = scorer.top_k(ids, k)
@@ -308,7 +308,7 @@ def test_k_is_checked_on_every_call(k) -> None:
 
 
 def test_threads_that_search_at_once_do_not_disturb_each_other() -> None:
-    product_kernels()
+    load_kernels()
     factors = symmetric_factors(matrix("counts", 3, rows=400))
     expected = [top_k_of_row(factors, formula_of(Normalisation.DICE), row, row, 7) for row in range(400)]
     with ThreadPoolExecutor(4) as pool:
@@ -317,39 +317,28 @@ def test_threads_that_search_at_once_do_not_disturb_each_other() -> None:
             assert list(rows) == expected
 
 
-def test_kernels_that_a_thread_cannot_load_are_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Queries go on without them; an exception in a thread is an error of pytest."""
-
-    def fail(name: str) -> None:
-        raise OSError(f"{name}: failed to map segment from shared object")
-
+def test_queries_go_on_without_kernels_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     factors = symmetric_factors(matrix("counts", 0))
-    monkeypatch.setattr(topk, "_loaded", None)
-    monkeypatch.setattr(topk, "_compilations", {})
-    monkeypatch.setattr(topk, "import_module", fail)
-    factors.compiled = set()
-    topk.load_kernels(factors)
-    assert not factors.compiled
-    assert len(top_k_of_product(factors, Normalisation.DICE, np.arange(9), np.arange(9), 3).sizes) == 9
+    for kernel in {kernel for kernels in topk.SEARCHES.values() for kernel in kernels}:
+        monkeypatch.setattr(kernel, "code", {})
+    monkeypatch.setattr(topk, "load_in_background", lambda _: None)  # no more threads
+    for _ in range(3):
+        assert len(top_k_of_product(factors, Normalisation.DICE, np.arange(9), np.arange(9), 3).sizes) == 9
 
 
 @pytest.mark.parametrize("at", [0, 1, 5])
 def test_queries_go_on_by_kernels_once_these_are_compiled(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first `at` queries of a batch go by scipy; all are answered to the bit as by kernels alone."""
 
-    class Compiled(set[str]):
-        def __contains__(self, search: object) -> bool:
-            asked.append(search)
-            return len(asked) > at
-
     every = np.arange(60)
+    load_kernels()
     for kind in ("counts", "floats"):
-        asked: list[object] = []
+        asked: list[str] = []
         factors = symmetric_factors(matrix(kind, 1, rows=60))
-        monkeypatch.setattr(topk, "_loaded", product_kernels())
         expected = [top_k_of_row(factors, formula_of(Normalisation.COSINE), row, row, 7) for row in every.tolist()]
-        monkeypatch.setattr(topk, "_loaded", None)
-        factors.compiled = Compiled()
+        factors = symmetric_factors(matrix(kind, 1, rows=60))
+        monkeypatch.setattr(topk, "_are_loaded", lambda _, search: asked.append(search) or len(asked) > at)  # noqa: B023
         hits = top_k_of_product(factors, Normalisation.COSINE, every, every, 7)
         sizes = hits.sizes.tolist()
         assert [(hits.rows[q, :n].tolist(), hits.scores[q, :n].tolist()) for q, n in enumerate(sizes)] == expected
+        monkeypatch.undo()

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from neupath._runtime.resources import reserve_memory
-from neupath.engine.products import Factors
+from neupath.engine import index_kernels as kernels
+from neupath.engine.products import Factors, csr_arrays
 from neupath.graph.hin import Csr, Floats
 
 Ints = NDArray[np.int64]
@@ -51,6 +52,11 @@ class Index:
     def targets(self, wanted: int) -> tuple[Any, ...]:
         """Return what the kernel needs of targets: norms, first rows, numbers of rows, labels, number wanted."""
         return self.norms, self.first_rows, self.counts, self.label_of, wanted
+
+    @cached_property
+    def value_type(self) -> str:
+        """The type of the values of postings, one of `index_kernels.VALUE_TYPES`."""
+        return str(self.postings[2].dtype)
 
     @cached_property
     def counts(self) -> Ints:
@@ -96,9 +102,7 @@ def build_index(factors: Factors) -> Index:
 
 def _group(matrix: Csr) -> tuple[Ints, Ints]:
     """Return a group for each row, the same for equal rows and -1 for empty ones, and the first row of each group."""
-    from neupath.engine import index_kernels as kernels
-
-    arrays = matrix.indptr, matrix.indices, matrix.data
+    arrays = csr_arrays(matrix)
     hashes = kernels.hash_rows(*arrays)
     order = np.argsort(hashes, kind="stable")
     groups, first = kernels.group_rows(*arrays, order, hashes)
@@ -112,11 +116,9 @@ def _rows(matrix: Csr, rows: Ints) -> tuple[Any, ...]:
 
 def _postings(targets: Csr, rows: Ints) -> tuple[Any, ...]:
     """Return the postings, with values in single precision where that loses no digit."""
-    from neupath.engine import index_kernels as kernels
-
-    starts, labels, values = kernels.transpose_rows(
-        targets.indptr, targets.indices, targets.data, rows, targets.shape[1]
-    )
+    transposed = targets[rows].T.tocsr()
+    starts, labels, values = transposed.indptr.astype(np.int64), transposed.indices, transposed.data
+    labels = labels.astype(np.uint32)  # unsigned, so that the kernels need no check for negative values
     if (values == 1.0).all():
         return starts, labels, np.zeros(0, dtype=np.float32)
     with np.errstate(over="ignore"):

@@ -5,15 +5,32 @@ Sums run in the order of the query's row, as in `product_kernels`, so scores are
 
 import numpy as np
 
+from neupath._runtime.kernels import kernel, part
 from neupath.engine.formula import COSINE, NONE, OVERLAP, TVERSKY
-from neupath.engine.product_kernels import NO_ROWS, compiled, copy_to, insert, normalised, ranks_below
+from neupath.engine.product_kernels import (
+    CSR,
+    FORMULA,
+    INDEX_TYPES,
+    NO_ROWS,
+    copy_to,
+    insert,
+    normalised,
+    ranks_below,
+)
 from neupath.graph.edges import mix64
 
+VALUE_TYPES = "float32", "float64"
+"""The types of the values of postings; `index` takes the first one where that loses no digit."""
+_ROWS = "const int64[:]", "const int32[:]", "const float64[:]"
+_POSTINGS = "const int64[:]", "const uint32[:]", "const ?[:]"
+_MEMBERS = "const int64[:]", "const int64[:]"
+_STATE = "float64[:]", "uint32[:]", "int64[:]", "int64[:]"
+
 # ---- Building the index --------------------------------------------------------------------------
-_mix64 = compiled(mix64)
+_mix64 = part(mix64)
 
 
-@compiled
+@kernel(*CSR, variants=INDEX_TYPES)
 def hash_rows(indptr, indices, data):
     """Return a 64-bit hash of each row."""
     hashes = np.empty(len(indptr) - 1, dtype=np.uint64)
@@ -26,7 +43,7 @@ def hash_rows(indptr, indices, data):
     return hashes
 
 
-@compiled
+@part
 def _same_rows(indptr, indices, data, row, other):
     size = indptr[row + 1] - indptr[row]
     if indptr[other + 1] - indptr[other] != size:
@@ -38,7 +55,7 @@ def _same_rows(indptr, indices, data, row, other):
     return True
 
 
-@compiled
+@kernel(*CSR, "const int64[:]", "const uint64[:]", variants=INDEX_TYPES)
 def group_rows(indptr, indices, data, order, hashes):
     """Return each row's group, -1 if the row is empty, and each group's first row; equal rows share a group.
 
@@ -61,27 +78,6 @@ def group_rows(indptr, indices, data, order, hashes):
     return groups, first[:count].copy()
 
 
-@compiled
-def transpose_rows(indptr, indices, data, rows, width):
-    """Return, for each column, the places in `rows` of the rows that have it, ascending, with their values."""
-    starts = np.zeros(width + 1, dtype=np.int64)
-    for label in range(len(rows)):
-        for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
-            starts[indices[i] + 1] += 1
-    for column in range(width):
-        starts[column + 1] += starts[column]
-    fill = starts[:-1].copy()
-    labels = np.empty(starts[-1], dtype=np.uint32)  # unsigned, so that indexing needs no check for negative values
-    values = np.empty(starts[-1])
-    for label in range(len(rows)):
-        for i in range(indptr[rows[label]], indptr[rows[label] + 1]):
-            at = fill[indices[i]]
-            labels[at] = label
-            values[at] = data[i]
-            fill[indices[i]] = at + 1
-    return starts, labels, values
-
-
 # ---- Ranking groups ------------------------------------------------------------------------------
 _SLACK = 1e-9  # the share by which bounds are widened against rounding
 _STRIDE = 64
@@ -90,14 +86,22 @@ _SCAN = 8  # labels that can be scanned in the time that listing one takes
 _LIGHT = 2048  # additions below which a query is not worth the binary searches of a band
 
 
-@compiled
-def _bounds(labels, begin, end, low, high):
-    """Return where labels in [low, high) begin and end within a sorted stretch of postings."""
-    a = begin + np.searchsorted(labels[begin:end], low)
-    return a, a + np.searchsorted(labels[a:end], high)
+@part
+def position(values, begin, end, value, is_after):
+    """Return where a value belongs in a sorted stretch [begin, end), before its equals or after them.
+
+    As `np.searchsorted` does, which numba compiles for a second.
+    """
+    while begin < end:
+        middle = (begin + end) // 2
+        if values[middle] < value or (is_after and values[middle] == value):
+            begin = middle + 1
+        else:
+            end = middle
+    return begin
 
 
-@compiled
+@part
 def scatter(labels, values, weight, sums):
     """Add a stretch of postings to the sums; no values mean that all are 1."""
     if len(values) == 0:
@@ -108,7 +112,7 @@ def scatter(labels, values, weight, sums):
             sums[labels[j]] += weight * values[j]
 
 
-@compiled
+@part
 def _scatter_touched(labels, values, weight, sums, touched, count):
     """Add a stretch of postings to the sums and list the labels that are new; return how many are listed."""
     ones = len(values) == 0
@@ -123,7 +127,7 @@ def _scatter_touched(labels, values, weight, sums, touched, count):
     return count
 
 
-@compiled
+@part
 def _likely(normalisation, dx, norms, low, high, reach):
     """Return the stretch of labels within [low, high) to scan first: scores are highest where norms are similar.
 
@@ -132,12 +136,12 @@ def _likely(normalisation, dx, norms, low, high, reach):
     kind, alpha, beta = normalisation
     middle = high
     if kind == TVERSKY and beta > 0.0:
-        middle = np.searchsorted(norms, dx * (alpha / beta))
+        middle = position(norms, NO_ROWS, high, dx * (alpha / beta), False)
     middle = min(max(middle, low), high)
     return max(low, middle - reach), min(high, middle + reach)
 
 
-@compiled
+@part
 def _offer_group(best, held, score, label, targets):
     """Offer a group of equal targets to the list of the best; `held` is (groups, targets) in the list.
 
@@ -162,7 +166,7 @@ def _offer_group(best, held, score, label, targets):
     return size, total
 
 
-@compiled
+@part
 def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
     """Offer every label of a stretch to the list of the best, and reset its sum to 0; return (groups, targets) held.
 
@@ -208,7 +212,7 @@ def _scan(sums, listed, low, high, targets, normalisation, dx, best, held):
     return held
 
 
-@compiled
+@part
 def least_line(normalisation, least, dx):
     """Return a and b so that m ≥ a + b·`_on_line` of dy wherever the score reaches `least`.
 
@@ -225,7 +229,7 @@ def least_line(normalisation, least, dx):
     return slope * alpha * dx, slope * beta
 
 
-@compiled
+@part
 def _on_line(kind, dx, dy):
     """Return what a bound on m is linear in: the norm, for the cosine its root, for the overlap the smaller norm."""
     if kind == COSINE:
@@ -233,13 +237,13 @@ def _on_line(kind, dx, dy):
     return min(dx, dy) if kind == OVERLAP else dy
 
 
-@compiled
+@part
 def has_band(kind):
     """Whether the norm of a target bounds its score: not for the cosine, nor for the overlap."""
     return kind not in (COSINE, OVERLAP)
 
 
-@compiled
+@part
 def add_up(row, postings, low, high, num_labels, work, state):
     """Add up the products of a row with the labels in [low, high); return how many are listed, or -1 for no list.
 
@@ -253,7 +257,9 @@ def add_up(row, postings, low, high, num_labels, work, state):
     if not whole:
         work = 0
         for i in range(len(middles)):
-            begins[i], ends[i] = _bounds(labels, starts[middles[i]], starts[middles[i] + 1], low, high)
+            first, last = starts[middles[i]], starts[middles[i] + 1]
+            begins[i] = position(labels, first, last, low, False)
+            ends[i] = position(labels, begins[i], last, high, False)
             work += ends[i] - begins[i]
     listing = _SCAN * work < high - low
     count = NO_ROWS
@@ -267,7 +273,7 @@ def add_up(row, postings, low, high, num_labels, work, state):
     return count if listing else -1
 
 
-@compiled
+@part
 def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, held):
     """Offer the labels in [low, high) to the list of the best; return (groups, targets) held.
 
@@ -294,7 +300,7 @@ def _search_stretch(row, postings, targets, normalisation, dx, low, high, work, 
     return held
 
 
-@compiled
+@part
 def count_work(middles, starts):
     """Return the number of additions of a row."""
     work = 0
@@ -303,7 +309,7 @@ def count_work(middles, starts):
     return work
 
 
-@compiled
+@part
 def band(normalisation, least, dx, norms):
     """Return the labels [low, high) whose score can reach `least`, by Cauchy-Schwarz: M[x,y] ≤ √(dx·dy).
 
@@ -316,14 +322,18 @@ def band(normalisation, least, dx, norms):
         most = b + np.sqrt(max(b * b - 4.0 * alpha * beta, 0.0))
         if most <= 0.0:  # no score is so high
             return 0, 0
-        low = np.searchsorted(norms, dx * (2.0 * alpha / most) ** 2 * (1.0 - 1e-6))
+        low = position(norms, NO_ROWS, len(norms), dx * (2.0 * alpha / most) ** 2 * (1.0 - 1e-6), False)
         if beta == 0.0:
             return low, len(norms)
-        return low, np.searchsorted(norms, dx * (most / (2.0 * beta)) ** 2 * (1.0 + 1e-6), side="right")
-    return np.searchsorted(norms, least * (least / dx) * (1.0 - 1e-6)), len(norms)
+        return low, position(norms, low, len(norms), dx * (most / (2.0 * beta)) ** 2 * (1.0 + 1e-6), True)
+    return position(norms, NO_ROWS, len(norms), least * (least / dx) * (1.0 - 1e-6), False), len(norms)
 
 
-@compiled
+@kernel(
+    _ROWS, "const float64[:]", _POSTINGS,
+    ("const float64[:]", "const int64[:]", "const int64[:]", "const int32[:]", "int64"), FORMULA, "boolean",
+    "const int64[:]", _STATE, "int64[:,:]", "float64[:,:]", variants=VALUE_TYPES,
+)  # fmt: skip
 def rank_groups(left, left_norms, postings, targets, normalisation, prune, groups, state, best_rows, best_scores):
     """Write the best labels of each group of equal queries, each as its first row; return how many each has.
 
@@ -349,25 +359,27 @@ def rank_groups(left, left_norms, postings, targets, normalisation, prune, group
         if prune and pays and has_band(normalisation[0]) and work > _LIGHT and num_labels > 16 * wanted:
             tried += 1
             low, high = _likely(normalisation, dx, norms, NO_ROWS, num_labels, max(4 * wanted, num_labels // 64))
-        held = NO_ROWS, NO_ROWS
-        held = _search_stretch(row, postings, targets, normalisation, dx, low, high, work, state, best, held)
-        if low > 0 or high < num_labels:
-            lowest, highest = 0, num_labels
-            if held[1] >= wanted:
-                lowest, highest = band(normalisation, best[0][held[0] - 1], dx, norms)
-            paid += 1 if 2 * (highest - lowest) < num_labels else 0
-            if lowest < low:
-                held = _search_stretch(row, postings, targets, normalisation, dx, lowest, low, work, state, best, held)
-            if highest > high:
-                held = _search_stretch(
-                    row, postings, targets, normalisation, dx, high, highest, work, state, best, held
-                )
+        held, first, last, highest = (NO_ROWS, NO_ROWS), low, high, num_labels
+        for turn in range(3):  # the likely labels, then those below and above them: one call is compiled once
+            if first < last:
+                held = _search_stretch(row, postings, targets, normalisation, dx, first, last, work, state, best, held)
+            if turn == 0:
+                lowest = 0
+                if held[1] >= wanted and (low > 0 or high < num_labels):
+                    lowest, highest = band(normalisation, best[0][held[0] - 1], dx, norms)
+                paid += 1 if 2 * (highest - lowest) < num_labels else 0
+                first, last = lowest, low
+            else:
+                first, last = high, highest
         sizes[q] = held[0]
     return sizes
 
 
 # ---- From groups to rows -------------------------------------------------------------------------
-@compiled
+@kernel(
+    "const int64[:]", "const int64[:,:]", "const float64[:,:]", "const int64[:]", "const int32[:]", _MEMBERS,
+    "const int64[:]", "int64", "int64[:,:]", "float64[:,:]", "int64[:]",
+)  # fmt: skip
 def expand_groups(  # noqa: PLR0912
     group_of_query, best_rows, best_scores, best_sizes, label_of, members, skipped, k, rows, scores, sizes
 ):
@@ -420,7 +432,10 @@ def expand_groups(  # noqa: PLR0912
         sizes[q] = size
 
 
-@compiled
+@kernel(
+    _ROWS, "const float64[:]", _POSTINGS, "const float64[:]", FORMULA, "float64", "const int64[:]", _STATE,
+    variants=VALUE_TYPES,
+)  # fmt: skip
 def reach_groups(left, left_norms, postings, norms, normalisation, least, groups, state):
     """Return the labels whose score with each group of equal queries reaches `least`: (starts, labels, scores).
 
@@ -453,7 +468,7 @@ def reach_groups(left, left_norms, postings, norms, normalisation, least, groups
     return ends, labels[:size], scores[:size]
 
 
-@compiled
+@part
 def _with_room(labels, scores, size, wanted):
     """Return both arrays, grown to hold `wanted` entries; the first `size` are kept."""
     if wanted <= len(labels):
@@ -463,32 +478,3 @@ def _with_room(labels, scores, size, wanted):
     copy_to(more_labels, labels[:size])
     copy_to(more_scores, scores[:size])
     return more_labels, more_scores
-
-
-@compiled
-def expand_reached(place, ends, labels, scores, members, skipped):
-    """Turn the labels that reach a score into targets, best first, ties by row: (starts, rows, scores) by query.
-
-    `place`: (q,) positions in the results of groups; those of g are at [ends[g], ends[g+1]). `members`: (starts, rows).
-    """
-    starts, member_rows = members
-    begins = np.zeros(len(place) + 1, dtype=np.int64)
-    for q in range(len(place)):
-        count = 0
-        for i in range(ends[place[q]], ends[place[q] + 1]):
-            count += starts[labels[i] + 1] - starts[labels[i]]
-        begins[q + 1] = begins[q] + count  # with space for the skipped one
-    rows, own = np.empty(begins[-1], dtype=np.int64), np.empty(begins[-1])
-    size = 0
-    for q in range(len(place)):
-        first = size
-        for i in range(ends[place[q]], ends[place[q] + 1]):
-            for j in range(starts[labels[i]], starts[labels[i] + 1]):
-                rows[size], own[size] = member_rows[j], scores[i]
-                size += member_rows[j] != skipped[q]
-        by_row = np.argsort(rows[first:size])
-        order = by_row[np.argsort(-own[first:size][by_row], kind="mergesort")]
-        rows[first:size], own[first:size] = rows[first:size][order], own[first:size][order]
-        begins[q] = first
-    begins[-1] = size
-    return begins, rows[:size], own[:size]

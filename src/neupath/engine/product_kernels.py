@@ -5,74 +5,18 @@ M[x,y] by dx = ‖left[x,:]‖² and dy = ‖right[:,y]‖²; `normalisation` is
 left's sorted row, so results depend neither on how queries are batched nor on which kernel adds them up.
 """
 
-import logging
-from collections.abc import Callable
-from threading import current_thread
-from time import monotonic
-from typing import Any
-from uuid import uuid4
-
 import numpy as np
-from numba import njit
-from numba.core import event
 
+from neupath._runtime.kernels import kernel, part
 from neupath.engine import formula as formulas
 from neupath.engine.formula import COSINE, NONE
 
-_compilation_log = logging.getLogger("neupath.compilation")
-_PATIENCE = 1.0
-COMPILING_THREAD = "neupath-kernels"
-
-
-class CompilationListener(event.Listener):
-    """Log once that kernels are compiled, where no cache holds them and somebody has waited for it for a second.
-
-    Nobody waits for the thread of `engine.topk`. Numba compiles one kernel at a time, with those that it calls.
-    """
-
-    def __init__(self) -> None:
-        self.has_logged = False
-        self._depth, self._began, self._seconds = 0, 0.0, 0.0
-
-    def on_start(self, event: Any) -> None:
-        """Log at the level INFO, unless the kernel is of another package."""
-        now = monotonic()
-        if self._depth == 0:
-            self._began = now
-        self._depth += 1
-        module = event.data["dispatcher"].py_func.__module__
-        if self.has_logged or not module.startswith("neupath.") or current_thread().name == COMPILING_THREAD:
-            return
-        if self._seconds + now - self._began > _PATIENCE:
-            self.has_logged = True
-            what = module.rpartition(".")[2].replace("_", " ")
-            _compilation_log.info(f"compiling {what} for the first use on this machine, which takes some seconds")
-
-    def on_end(self, event: Any) -> None:  # noqa: ARG002
-        """Add up how long compilations that somebody waits for have taken."""
-        self._depth -= 1
-        if self._depth == 0 and current_thread().name != COMPILING_THREAD:
-            self._seconds += monotonic() - self._began
-
-
-event.register("numba:compile", CompilationListener())
-
-
-def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a function that releases the GIL; cache the machine code on disk where possible.
-
-    Numba numbers the files of a function from 1 on in each process. Two processes that compile for different types at
-    the same time would overwrite each other's, and a third could run the code of the wrong types; so each has names of
-    its own.
-    """
-    try:
-        kernel: Any = njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # no folder for the cache
-        return njit(nogil=True)(function)
-    files = kernel._cache._cache_file
-    files._data_name_pattern = files._data_name_pattern.replace("{number:d}", f"{{number:d}}-{uuid4().hex[:16]}")
-    return kernel
-
+INDEX_TYPES = "int32", "int64"
+"""The types of the columns of a matrix and of where its rows begin: the second is that of huge ones."""
+CSR = "const ?[:]", "const ?[:]", "const float64[:]"
+FORMULA = "int64", "float64", "float64"
+_FACTORS = CSR, CSR, "const float64[:]", "const float64[:]", FORMULA
+_SCRATCH = "float64[:]", "uint32[:]", "float64[:]"
 
 _SHORT = 32  # the largest k for which a sorted list is faster than a heap
 _LANES = 32
@@ -81,10 +25,10 @@ NO_ROWS = np.int64(0)
 """Where a count begins that other kernels go on with: numba would compile these twice, once for the constant 0."""
 
 
-_denominator = compiled(formulas.denominator)
+_denominator = part(formulas.denominator)
 
 
-@compiled
+@part
 def normalised(normalisation, m, dx, dy):
     """Return the score of m = M[x,y], normalised by dx and dy; see `formula.normalised`."""
     if normalisation[0] == NONE or m == 0.0:
@@ -98,13 +42,13 @@ def normalised(normalisation, m, dx, dy):
     return m / below if below > 0.0 else 0.0
 
 
-@compiled
+@part
 def ranks_below(score, row, other_score, other_row):
     """Whether (score, row) comes after the other: a lower score or, at equal scores, a later row."""
     return score < other_score or (score == other_score and row > other_row)
 
 
-@compiled
+@part
 def _sift_down(scores, rows, at, size):
     """Restore a heap whose root ranks last, below position `at`."""
     while True:
@@ -119,7 +63,7 @@ def _sift_down(scores, rows, at, size):
         at = last
 
 
-@compiled
+@part
 def _offer(scores, rows, size, score, row):
     """Keep the best entries of a stream in a heap of fixed capacity; return its size."""
     if size < len(rows):
@@ -137,7 +81,7 @@ def _offer(scores, rows, size, score, row):
     return size
 
 
-@compiled
+@part
 def insert(scores, rows, size, score, row):
     """Keep the best entries of a stream in a short list, best first; return its length."""
     if size == len(rows):
@@ -152,14 +96,14 @@ def insert(scores, rows, size, score, row):
     return size + 1
 
 
-@compiled
+@part
 def copy_to(target, source):
     """Copy an array to the beginning of another; as a slice, numba compiles the message for shapes that differ, too."""
     for i in range(len(source)):
         target[i] = source[i]
 
 
-@compiled
+@part
 def _sort_heap(scores, rows, size):
     """Turn the heap into a list, best first."""
     for end in range(size - 1, 0, -1):
@@ -168,7 +112,7 @@ def _sort_heap(scores, rows, size):
         _sift_down(scores, rows, 0, end)
 
 
-@compiled
+@part
 def _accumulate(left, right, row, sums, touched):
     """Add up M[row,:] in `sums` and list its columns in `touched`; return how many.
 
@@ -189,7 +133,7 @@ def _accumulate(left, right, row, sums, touched):
     return count
 
 
-@compiled
+@part
 def _lower_bound(scores, count, k, lanes):
     """Return a score that at least k of the first `count` scores reach, near the k-th best.
 
@@ -210,7 +154,7 @@ def _lower_bound(scores, count, k, lanes):
     return bound
 
 
-@compiled
+@part
 def keep_best(scores, rows, count, best_scores, best_rows):
     """Write the best of the first `count` scores, with their rows, best first, then 0 and -1; return how many.
 
@@ -235,7 +179,7 @@ def keep_best(scores, rows, count, best_scores, best_rows):
     return size
 
 
-@compiled
+@kernel(*_FACTORS, "int64", "int64", "const boolean[:]", _SCRATCH, "int64[:]", "float64[:]", variants=INDEX_TYPES)
 def top_k_of_row(
     left, right, left_norms, right_norms, normalisation, x, skipped, candidates, scratch, best_rows, best_scores
 ):
@@ -255,7 +199,10 @@ def top_k_of_row(
     return keep_best(scores, touched, count, best_scores, best_rows)
 
 
-@compiled
+@kernel(
+    *_FACTORS, "const int64[:]", "const int64[:]", "const boolean[:]", _SCRATCH, "int64[:,:]", "float64[:,:]",
+    variants=INDEX_TYPES,
+)  # fmt: skip
 def top_k(
     left, right, left_norms, right_norms, normalisation, queries, skipped, candidates, scratch, best_rows, best_scores
 ):
@@ -282,7 +229,7 @@ def top_k(
     return sizes
 
 
-@compiled
+@kernel(*_FACTORS, "int64", "const int64[:]", "float64[:]", variants=INDEX_TYPES)
 def score_targets(left, right, left_norms, right_norms, normalisation, x, targets, scores):
     """Write the score of one query with each of some targets; shape (targets,).
 
@@ -306,7 +253,7 @@ def score_targets(left, right, left_norms, right_norms, normalisation, x, target
         scores[t] = normalised(normalisation, m, left_norms[x], right_norms[y])
 
 
-@compiled
+@kernel(*_FACTORS, "const int64[:]", "float64[:,:]", variants=INDEX_TYPES)
 def score_rows(left, right, left_norms, right_norms, normalisation, queries, scores):
     """Write the score of each query with every target into `scores`, which holds zeros; shape (q, targets)."""
     touched = np.empty(len(right_norms) + 1, dtype=np.uint32)
@@ -317,23 +264,8 @@ def score_rows(left, right, left_norms, right_norms, normalisation, queries, sco
             scores[q, y] = normalised(normalisation, scores[q, y], left_norms[x], right_norms[y])
 
 
-@compiled
-def add_row(left, right, sums):
-    """Add up the product of a left factor of one row in `sums`, which holds zeros; shape (targets,)."""
-    _accumulate(left, right, NO_ROWS, sums, np.empty(len(sums) + 1, dtype=np.uint32))
-
-
 # ---- Transposing ---------------------------------------------------------------------------------
-@compiled
-def count_columns(indices, first, last, counts):
-    """Count the entries of the columns [first, last) of a matrix."""
-    for i in range(len(indices)):
-        column = indices[i]
-        if first <= column < last:
-            counts[column] += 1
-
-
-@compiled
+@kernel(*CSR, "int64", "int64", "int64[:]", "?[:]", "float64[:]", variants=INDEX_TYPES)
 def transpose_columns(indptr, indices, data, first, last, ends, rows, values):
     """Write the columns [first, last) of a matrix as rows, each with its entries in order.
 

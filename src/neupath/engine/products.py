@@ -20,6 +20,7 @@ from scipy.sparse import csr_array, eye_array, vstack
 from neupath._runtime.progress import check_cancelled
 from neupath._runtime.resources import count_cores, free_memory, reserve_memory
 from neupath.engine.cache import cached, graph_cache
+from neupath.engine.product_kernels import transpose_columns
 from neupath.engine.walk import walk_rows
 from neupath.errors import GraphError, NotEnoughMemoryError
 from neupath.graph.edges import index_type
@@ -31,9 +32,6 @@ logger = logging.getLogger("neupath")
 
 
 # ---- Factors and chains --------------------------------------------------------------------------
-_compiled: dict[str, set[str]] = {}
-
-
 @dataclass
 class Factors:
     """A product M = left·right in two factors, and the squared norms that normalise it.
@@ -60,22 +58,20 @@ class Factors:
         self.work = additions / max(1, self.left.shape[0])
 
     @cached_property
-    def compiled(self) -> set[str]:
-        """The searches whose kernels are compiled for arrays of these types, see `topk`; all such products share it."""
-        arrays = (*self.arrays[0], *self.arrays[1], self.left_norms, self.right_norms)
-        types = " ".join(f"{array.dtype} {array.flags.writeable}" for array in arrays)
-        return _compiled.setdefault(f"{types} {self.fits_single}", set())
-
-    @cached_property
     def fits_single(self) -> bool:
         """Whether all values of `right` are the same in single precision, in which an index then has them."""
         with np.errstate(over="ignore"):
             return bool(np.array_equal(self.right.data.astype(np.float32), self.right.data))
 
     @cached_property
+    def index_type(self) -> str:
+        """The type in which the kernels read the columns of both factors, one of `product_kernels.INDEX_TYPES`."""
+        return str(np.result_type(*(array.dtype for m in (self.left, self.right) for array in (m.indptr, m.indices))))
+
+    @cached_property
     def arrays(self) -> tuple[Any, ...]:
         """What the kernels read: (indptr, indices, data) of both factors, and the norms."""
-        left, right = ((matrix.indptr, matrix.indices, matrix.data) for matrix in (self.left, self.right))
+        left, right = (csr_arrays(matrix, self.index_type) for matrix in (self.left, self.right))
         return left, right, self.left_norms, self.right_norms
 
     def rows(self, queries: Rows) -> Csr:
@@ -125,6 +121,12 @@ class Chain:
 
 
 Product = Factors | Chain
+
+
+def csr_arrays(matrix: Csr, index_type: str | None = None) -> tuple[NDArray[Any], NDArray[Any], Floats]:
+    """Return a matrix as the kernels read it: (indptr, indices, data), the first two of one type."""
+    kind = np.result_type(matrix.indptr, matrix.indices) if index_type is None else np.dtype(index_type)
+    return matrix.indptr.astype(kind, copy=False), matrix.indices.astype(kind, copy=False), matrix.data
 
 
 def symmetric_factors(left: Csr) -> Factors:
@@ -422,20 +424,19 @@ def _transposed(matrix: Csr) -> Csr:
 
 def _transposed_on_threads(matrix: Csr) -> Csr:
     """Transpose a large matrix: each thread reads all of it and writes some of the columns, so that none is shared."""
-    from neupath.engine import product_kernels as kernels
-
     height, width = matrix.shape
     kind = index_type(matrix.shape, matrix.nnz)
     bounds = np.linspace(0, width, count_cores() + 1).astype(np.int64)
     counts = np.zeros(width, dtype=np.int64)
+    for part in _parts(matrix.indices):
+        counts += np.bincount(part, minlength=width)
     indptr = np.zeros(width + 1, dtype=np.int64)
+    np.cumsum(counts, out=indptr[1:])
     indices, data = np.empty(matrix.nnz, dtype=kind), np.empty(matrix.nnz)
+    ends, arrays = indptr[:-1].copy(), csr_arrays(matrix, str(np.dtype(kind)))
     with ThreadPoolExecutor(len(bounds) - 1) as pool:
-        blocks = list(pairwise(bounds.tolist()))
-        list(pool.map(lambda block: kernels.count_columns(matrix.indices, *block, counts), blocks))
-        np.cumsum(counts, out=indptr[1:])
-        ends, arrays = indptr[:-1].copy(), (matrix.indptr, matrix.indices, matrix.data)
-        list(pool.map(lambda block: kernels.transpose_columns(*arrays, *block, ends, indices, data), blocks))
+        blocks = pairwise(bounds.tolist())
+        list(pool.map(lambda block: transpose_columns(*arrays, *block, ends, indices, data), blocks))
     result = csr_array((data, indices, indptr.astype(kind, copy=False)), shape=(width, height))
     result.has_sorted_indices = True
     return freeze(result)

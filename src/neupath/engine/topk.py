@@ -7,29 +7,27 @@ ones through an `index`, built once it pays. All three add up in the same order,
 import logging
 import mmap
 import os
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from threading import Event, Lock, Thread, current_thread, local, main_thread
-from time import monotonic
-from types import ModuleType
+from threading import local
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from neupath._runtime.kernels import Kernel, Loading, load_in_background
 from neupath._runtime.progress import check_cancelled
 from neupath._runtime.resources import count_cores
+from neupath.engine import index_kernels, product_kernels
 from neupath.engine.formula import NONE, Formula, Normalisation, best_first, formula_of, normalised, related
 from neupath.engine.hits import check_whole
 from neupath.engine.index import Index, index_of
 from neupath.engine.products import Chain, CombinedRow, Factors, Product, combined_row, rows_of
 from neupath.errors import NotEnoughMemoryError, QueryError
-from neupath.graph.hin import Csr, Floats
+from neupath.graph.hin import Floats
 from neupath.graph.nodes import Mask, Rows
 
 
@@ -154,8 +152,8 @@ def top_k_of_product(
     index = _index_for(factors, len(queries)) if candidates is None and k <= _MOST_BY_INDEX else None
     if index is not None:
         return _top_k_by_index(factors, index, normalisation, queries, skipped, k, threads)
-    kernels, formula = _kernels(), formula_of(normalisation)
-    mask = _ALL if candidates is None else np.array(candidates)
+    formula, search_rows = formula_of(normalisation), product_kernels.top_k.load(factors.index_type)
+    mask = _ALL if candidates is None else candidates
     if len(queries) == 1:
         rows, scores = _search_row(factors, formula, int(queries[0]), int(skipped[0]), k, mask)
         return Ranking(rows[None].copy(), scores[None].copy(), np.array([len(rows)]))
@@ -164,7 +162,7 @@ def top_k_of_product(
 
     def search(block: slice) -> None:
         scratch = borrow_scratch(len(factors.right_norms))
-        best.sizes[block] = kernels.top_k(
+        best.sizes[block] = search_rows(
             *factors.arrays, formula, queries[block], skipped[block], mask, scratch, best.rows[block],
             best.scores[block],
         )  # fmt: skip
@@ -181,7 +179,9 @@ def top_k_of_row(
 
     None where it takes another way: by scipy, by an index, or along a chain.
     """
-    if not isinstance(factors, Factors) or factors.work >= _HEAVY or not _is_compiled(factors, "row"):
+    if not isinstance(factors, Factors) or factors.work >= _HEAVY:
+        return None
+    if factors.index_type not in product_kernels.top_k_of_row.code:
         return None
     factors.answered += 1
     rows, scores = _search_row(factors, formula, row, skipped, k, _ALL)
@@ -199,7 +199,8 @@ def _search_row(
         best = _scratch.best = np.empty(k, dtype=np.int64), np.empty(k)
     rows, scores = best
     scratch = borrow_scratch(width)
-    size = _kernels().top_k_of_row(*factors.arrays, formula, row, skipped, candidates, scratch, rows, scores)
+    search = product_kernels.top_k_of_row.load(factors.index_type)
+    size = search(*factors.arrays, formula, row, skipped, candidates, scratch, rows, scores)
     return_scratch(scratch)
     return best if size == k else (rows[:size], scores[:size])
 
@@ -216,7 +217,7 @@ def _top_k_by_scipy(
     for q, query in enumerate(queries):
         if q:
             check_cancelled()
-        if q and len(queries) - q > 1 and "rows" in factors.compiled:
+        if q and len(queries) - q > 1 and _are_loaded(factors, "rows"):
             return _trimmed(Ranking(ranking.rows[:q], ranking.scores[:q], ranking.sizes[:q]))
         targets, m = _product_by_scipy(factors, query)
         scores = normalised(normalisation, m, float(factors.left_norms[query]), factors.right_norms[targets])
@@ -254,8 +255,6 @@ def _top_k_by_index(
     threads: int | None,
 ) -> Ranking:  # fmt: skip
     """Rank the labels for each group of equal queries once, then expand both to rows."""
-    from neupath.engine import index_kernels as kernels
-
     limit = min(k, len(factors.right_norms))
     wanted = min(limit + 1, len(index.members[1]))  # one more, since a query may be among its own hits
     groups = index.group_of[queries]
@@ -264,12 +263,12 @@ def _top_k_by_index(
         groups, place = np.unique(groups, return_inverse=True)
         place = place.ravel()
     best = empty_ranking(len(groups), wanted)
-    targets = index.targets(wanted)
+    targets, rank_groups = index.targets(wanted), index_kernels.rank_groups.load(index.value_type)
 
     def search(block: slice) -> None:
         begins_and_ends = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
         scratch = borrow_scratch(index.num_labels)
-        best.sizes[block] = kernels.rank_groups(
+        best.sizes[block] = rank_groups(
             index.left, index.left_norms, index.postings, targets, formula_of(normalisation), True, groups[block],
             (*scratch[:2], *begins_and_ends), best.rows[block], best.scores[block],
         )  # fmt: skip
@@ -277,7 +276,7 @@ def _top_k_by_index(
 
     in_blocks(search, len(groups), threads, factors.work)
     ranking = empty_ranking(len(queries), limit)
-    kernels.expand_groups(
+    index_kernels.expand_groups(
         place, best.rows, best.scores, best.sizes, index.label_of, index.members, skipped, limit, ranking.rows,
         ranking.scores, ranking.sizes,
     )  # fmt: skip
@@ -328,9 +327,9 @@ def top_k_of_combined_row(
     most = min(k, width)
     rows, scores = np.empty(most, dtype=np.int64), np.empty(most)
     scratch = borrow_scratch(width)
-    size = _kernels().top_k_of_row(
+    size = product_kernels.top_k_of_row.load(factors.index_type)(
         _as_left(factors, row), factors.arrays[1], np.array([norm]), factors.right_norms, formula_of(normalisation),
-        0, -1, _ALL if candidates is None else np.require(candidates, requirements="W"), scratch, rows, scores,
+        0, -1, _ALL if candidates is None else candidates, scratch, rows, scores,
     )  # fmt: skip
     return_scratch(scratch)
     return rows[:size], scores[:size]
@@ -359,8 +358,8 @@ def is_one_node(weights: Floats) -> bool:
 
 def _as_left(factors: Factors, row: CombinedRow) -> tuple[NDArray[Any], ...]:
     """Return a row as the kernels read a left factor of one row."""
-    indptr = np.array([0, len(row.middles)], dtype=factors.left.indptr.dtype)
-    return indptr, row.middles.astype(factors.left.indices.dtype, copy=False), row.values
+    kind = np.dtype(factors.index_type)
+    return np.array([0, len(row.middles)], dtype=kind), row.middles.astype(kind, copy=False), row.values
 
 
 def set_norm(factors: Product, members: Rows, weights: Floats) -> float:
@@ -380,8 +379,11 @@ def add_up(factors: Factors, row: CombinedRow) -> Floats:
     total = np.zeros(len(factors.right_norms))
     if not len(row.middles):
         return total
-    if _is_compiled(factors, "set"):
-        _kernels().add_row(_as_left(factors, row), factors.arrays[1], total)
+    if _are_loaded(factors, "set"):
+        norms, only = factors.right_norms, np.zeros(1, dtype=np.int64)
+        product_kernels.score_rows.load(factors.index_type)(
+            _as_left(factors, row), factors.arrays[1], norms, norms, formula_of(Normalisation.NONE), only, total[None]
+        )
         return total
     part = (
         csr_array((row.values, row.middles, [0, len(row.middles)]), shape=(1, factors.right.shape[0])) @ factors.right
@@ -412,7 +414,8 @@ def score_product(factors: Product, normalisation: int | Formula, queries: Rows)
             scores[block] = score_product(part, normalisation, part.all_rows)
         return scores
     if _kernels_pay(factors, "scores", len(queries)):
-        _kernels().score_rows(*factors.arrays, formula_of(normalisation), queries, scores)
+        score_rows = product_kernels.score_rows.load(factors.index_type)
+        score_rows(*factors.arrays, formula_of(normalisation), queries, scores)
         return scores
     for q, query in enumerate(queries):
         targets, m = _product_by_scipy(factors, query)
@@ -424,12 +427,13 @@ def score_product(factors: Product, normalisation: int | Formula, queries: Rows)
 
 def score_targets(factors: Product, normalisation: int | Formula, row: int, targets: Rows) -> Floats:
     """Return the score of one query with some targets; shape (targets,)."""
-    if isinstance(factors, Chain) or not _is_compiled(factors, "scores"):
+    if isinstance(factors, Chain) or not _are_loaded(factors, "scores"):
         every = score_product(factors, normalisation, np.array([row]))
         return np.asarray(every[0][targets])
     factors.answered += 1
     scores = np.empty(len(targets))
-    _kernels().score_targets(*factors.arrays, formula_of(normalisation), row, targets, scores)
+    score_some = product_kernels.score_targets.load(factors.index_type)
+    score_some(*factors.arrays, formula_of(normalisation), row, targets, scores)
     return scores
 
 
@@ -448,8 +452,6 @@ def range_of_product(
             range_of_scores(score_product(factors, normalisation, queries[block]), skipped[block], min_score)
             for block in blocks
         ])  # fmt: skip
-    from neupath.engine import index_kernels as kernels
-
     index = index_of(factors)
     parts: dict[int, HitLists] = {}
 
@@ -457,15 +459,35 @@ def range_of_product(
         groups, place = np.unique(index.group_of[queries[block]], return_inverse=True)
         begins_and_ends = np.empty(index.widest, dtype=np.int64), np.empty(index.widest, dtype=np.int64)
         scratch = borrow_scratch(index.num_labels)
-        labels = kernels.reach_groups(
-            index.left, index.left_norms, index.postings, index.norms, formula_of(normalisation), min_score, groups,
-            (*scratch[:2], *begins_and_ends),
+        ends, labels, scores = index_kernels.reach_groups(
+            index.left, index.left_norms, index.postings, index.norms, formula_of(normalisation), float(min_score),
+            groups, (*scratch[:2], *begins_and_ends),
         )  # fmt: skip
         return_scratch(scratch)
-        parts[block.start] = HitLists(*kernels.expand_reached(place.ravel(), *labels, index.members, skipped[block]))
+        owners, reached = _stretches(ends[place.ravel()], np.diff(ends)[place.ravel()])
+        parts[block.start] = _expand_labels(index, owners, labels[reached], scores[reached], skipped[block])
 
     in_blocks(search, len(queries), threads, factors.work)
     return _concatenated([parts[start] for start in sorted(parts)])
+
+
+def _stretches(starts: Rows, sizes: Rows) -> tuple[Rows, Rows]:
+    """Return every position of some stretches, one stretch after the other, and the stretch that each belongs to."""
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    firsts = np.cumsum(sizes) - sizes
+    return owners, np.arange(len(owners)) + (starts - firsts)[owners]
+
+
+def _expand_labels(index: Index, queries: Rows, labels: Rows, scores: Floats, skipped: Rows) -> HitLists:
+    """Turn the labels that each query reaches into targets, best first, ties by row."""
+    starts, members = index.members
+    owners, places = _stretches(starts[labels], index.counts[labels])
+    queries, scores, rows = queries[owners], scores[owners], members[places]
+    kept = rows != skipped[queries]
+    queries, scores, rows = queries[kept], scores[kept], rows[kept]
+    order = np.lexsort((rows, -scores, queries))
+    sizes = np.bincount(queries, minlength=len(skipped))
+    return HitLists(np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)]), rows[order], scores[order])
 
 
 def range_of_scores(scores: Floats, skipped: Rows, min_score: float) -> HitLists:
@@ -492,53 +514,28 @@ _BY_SCIPY = 3000  # the cost of a query by scipy besides its additions
 _SEVERAL = 8  # queries along a product after which more are expected
 _PATIENCE = 1.0  # seconds that a long search waits for kernels, which suffice to read them from a cache
 _DENSE = 1 << 24  # scores of a block of queries
-_KERNELS = "neupath.engine.product_kernels"
-SEARCHES = "row", "rows", "scores", "set", "index", "range"
-"""The searches that have kernels: of one query, of many, all scores, of a set, and by an index, best or in a range."""
 
 _log = logging.getLogger("neupath.compilation")
-_loaded: ModuleType | None = None
-_loader: Thread | None = None
-_starting = Lock()
-_queue: deque["_Compilation"] = deque()
-_compilations: dict[
-    tuple[int, str], "_Compilation"
-] = {}  # by the set of compiled searches, of one per types, and the search
+_BUILDING = index_kernels.hash_rows, index_kernels.group_rows
+SEARCHES: dict[str, tuple[Kernel, ...]] = {
+    "row": (product_kernels.top_k_of_row,),
+    "rows": (product_kernels.top_k,),
+    "scores": (product_kernels.score_rows, product_kernels.score_targets),
+    "set": (product_kernels.top_k_of_row, product_kernels.score_rows),
+    "index": (*_BUILDING, index_kernels.rank_groups, index_kernels.expand_groups),
+    "range": (*_BUILDING, index_kernels.reach_groups),
+}
+"""The kernels of each search: of one query, of many, all scores, of a set, and by an index, best or in a range."""
 
 
-@dataclass(eq=False)
-class _Compilation:
-    """Kernels to compile: those of a search for the types of some factors, of which `factors` is the smallest."""
-
-    factors: Factors
-    compiled: set[str]
-    search: str
-    asked_at: float = field(default_factory=monotonic)
-    done: Event = field(default_factory=Event)
-
-    def wait(self) -> None:
-        """Wait until the kernels are compiled, but no longer than `_PATIENCE` after they were asked for."""
-        left = self.asked_at + _PATIENCE - monotonic()
-        if left > 0 and not self.done.wait(left):
-            _log.info("compiling the search for its first use on this machine; scipy searches meanwhile")
+def _variant_of(kernel: Kernel, factors: Factors) -> str:
+    if kernel.variants == product_kernels.INDEX_TYPES:
+        return factors.index_type
+    return kernel.variants[0 if factors.fits_single else -1]
 
 
-def product_kernels() -> ModuleType:
-    """Return the kernels of a product, which from now on are compiled when they are called, on no other thread."""
-    global _loaded  # noqa: PLW0603
-    if _loaded is None:
-        _loaded = import_module(_KERNELS)
-    return _loaded
-
-
-@cache
-def _kernels() -> ModuleType:
-    return import_module(_KERNELS)
-
-
-def _is_compiled(factors: Factors, search: str) -> bool:
-    """Whether the kernels of a search are compiled, or this thread compiles them by calling them."""
-    return search in factors.compiled or _loaded is not None or current_thread() is _loader
+def _are_loaded(factors: Factors, search: str) -> bool:
+    return all(_variant_of(kernel, factors) in kernel.code for kernel in SEARCHES[search])
 
 
 def _kernels_pay(factors: Factors, search: str, num_queries: int) -> bool:
@@ -551,113 +548,32 @@ def _kernels_pay(factors: Factors, search: str, num_queries: int) -> bool:
     is_long = factors.answered * (factors.work + _BY_SCIPY) >= _LOADING
     if is_long or is_one_of_several:
         return _are_kernels_ready(factors, search, is_worth_waiting=is_long)
-    return _is_compiled(factors, search)
+    return _are_loaded(factors, search)
 
 
 def _are_kernels_ready(factors: Factors, search: str, *, is_worth_waiting: bool) -> bool:
-    """Ask for the kernels of a search unless they are compiled; return whether they are."""
-    if _is_compiled(factors, search):
+    """Ask for the kernels of a search unless they are loaded; return whether they are."""
+    if _are_loaded(factors, search):
         return True
-    request = _ask_to_compile(factors, search)
-    if request is not None and is_worth_waiting:
-        request.wait()
-    return search in factors.compiled
+    loading = _load(factors, search)
+    if loading is None or not is_worth_waiting:
+        return False
+    left = _PATIENCE - loading.age
+    if left > 0 and not loading.wait(left):
+        _log.info("compiling the search for its first use on this machine; scipy searches meanwhile")
+    return loading.is_loaded
 
 
-def load_kernels(factors: Product) -> None:
-    """Compile the kernels of all searches for the types of a product, on a thread, and wait for it."""
-    requests = [_ask_to_compile(factors, search) for search in SEARCHES if isinstance(factors, Factors)]
-    for request in requests:
-        if request is not None:
-            request.done.wait()
+def _load(factors: Factors, search: str) -> Loading | None:
+    return load_in_background([(kernel, _variant_of(kernel, factors)) for kernel in SEARCHES[search]])
 
 
-def _ask_to_compile(factors: Factors, search: str) -> _Compilation | None:
-    """Let the thread compile the kernels of a search; None where no thread can be started."""
-    global _loader  # noqa: PLW0603
-    key = id(factors.compiled), search
-    with _starting:
-        if key not in _compilations:
-            if _loader is None:
-                thread = Thread(target=_compile_in_turn, name="neupath-kernels")
-                try:
-                    thread.start()  # it waits for `_starting`
-                except RuntimeError:
-                    return None
-                _loader = thread
-            _compilations[key] = _Compilation(_smallest(factors), factors.compiled, search)
-            _queue.append(_compilations[key])
-        return _compilations[key]
-
-
-def _compile_in_turn() -> None:
-    """Compile what is asked for; a program that ends waits for the step at hand only."""
-    global _loader  # noqa: PLW0603
-    while True:
-        with _starting:
-            if not _queue or not main_thread().is_alive():
-                _loader = None
-                return
-            request = _queue.popleft()
-        try:
-            for module in ("numba", _KERNELS):
-                if main_thread().is_alive():
-                    import_module(module)
-            if main_thread().is_alive():
-                _try(request.factors, request.search)
-                request.compiled.add(request.search)
-        except (ImportError, OSError, MemoryError):
-            pass  # for example too little memory; scipy searches
-        finally:
-            request.done.set()
-
-
-def _smallest(factors: Factors) -> Factors:
-    """Return a product of one entry whose arrays have the types of another's."""
-
-    def entry(matrix: Csr) -> Csr:
-        own = csr_array([[1.0 if factors.fits_single else 0.1]])
-        own.indptr, own.indices, own.data = (
-            _alike(getattr(own, name), getattr(matrix, name)) for name in ("indptr", "indices", "data")
-        )
-        return own
-
-    is_symmetric = factors.right_norms is factors.left_norms
-    left_norms = _alike(np.ones(1), factors.left_norms)
-    right_norms = left_norms if is_symmetric else _alike(np.ones(1), factors.right_norms)
-    return Factors(entry(factors.left), entry(factors.right), left_norms, right_norms)
-
-
-def _alike(array: NDArray[Any], other: NDArray[Any]) -> NDArray[Any]:
-    alike = array.astype(other.dtype)
-    alike.flags.writeable = other.flags.writeable
-    return alike
-
-
-def _try(factors: Factors, search: str) -> None:
-    """Search by kernels, so that they are compiled."""
-    dice, queries, nobody = formula_of(Normalisation.DICE), np.zeros(2, dtype=np.int64), np.full(2, -1)
-    if search == "row":
-        _search_row(factors, dice, 0, -1, 1, _ALL)
-    elif search == "rows":
-        top_k_of_product(factors, dice, queries, nobody, 1, np.ones(1, dtype=np.bool_))
-    elif search == "scores":
-        score_product(factors, dice, queries)
-        score_targets(factors, dice, 0, queries)
-    elif search == "set":
-        top_k_of_set(factors, dice, queries[:1], np.ones(1), queries[:0], 1)
-        score_set(factors, dice, queries[:1], np.ones(1))
-    elif search == "index":
-        _top_k_by_index(factors, index_of(factors), dice, queries, nobody, 1, None)
-    else:
-        range_of_product(factors, dice, queries, nobody, 0.5)
-
-
-def _wait_for_loader() -> None:
-    """Wait until modules are imported: a forked child would wait forever for the thread that imports them."""
-    loader = _loader
-    if loader is not None and loader is not current_thread():
-        loader.join()
+def load_kernels() -> None:
+    """Load the kernels of all searches, for the usual types, on a thread, and wait for it."""
+    for kernels in SEARCHES.values():
+        loading = load_in_background([(kernel, kernel.variants[0]) for kernel in kernels])
+        if loading is not None:
+            loading.wait()
 
 
 # ---- Threads and scratch memory ------------------------------------------------------------------
@@ -697,7 +613,6 @@ def _pool(workers: int) -> ThreadPoolExecutor:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_wait_for_loader)
     os.register_at_fork(after_in_child=_pool.cache_clear)  # a forked child has none of its parent's threads
 
 

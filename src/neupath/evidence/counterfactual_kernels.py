@@ -16,8 +16,9 @@ query's do.
 
 import numpy as np
 
+from neupath._runtime.kernels import numba_function as compiled
 from neupath.engine.formula import COSINE, NONE, OVERLAP
-from neupath.engine.product_kernels import compiled, copy_to, normalised
+from neupath.engine.product_kernels import copy_to, normalised
 
 _NO_RANK = 1 << 60
 

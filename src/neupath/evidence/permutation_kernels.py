@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neupath.engine.product_kernels import compiled
+from neupath._runtime.kernels import numba_function as compiled
 from neupath.graph.edges import mix64
 
 _mix = compiled(mix64)

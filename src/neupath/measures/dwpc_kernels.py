@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from neupath.engine.product_kernels import compiled
+from neupath._runtime.kernels import numba_function as compiled
 from neupath.graph.hin import Csr
 
 

@@ -5,7 +5,8 @@ All walk the rows of a sparse matrix in the order of their entries, so results d
 
 import numpy as np
 
-from neupath.engine.product_kernels import NO_ROWS, compiled, copy_to
+from neupath._runtime.kernels import numba_function as compiled
+from neupath.engine.product_kernels import NO_ROWS, copy_to
 
 
 # ---- PPR and RWR ---------------------------------------------------------------------------------

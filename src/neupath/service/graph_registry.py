@@ -18,28 +18,17 @@ from neupath.graph.metapath import Relation, arrow
 from neupath.graph.name_search import Match, search_types
 from neupath.graph.nodes import Nodes
 from neupath.graph.summary import Summary, summarise
-from neupath.io import load
 from neupath.learn.registry import choose_measure, load_scorer
-from neupath.live import LiveGraph, LiveScorer, LiveStore, View
-from neupath.measures import Combination, GraphMeasure, Part, PathMeasure, PathSim
+from neupath.live import LiveScorer, LiveStore, View
+from neupath.measures import Combination, GraphMeasure, Part, PathMeasure
 from neupath.service.autocomplete import NameIndex
 from neupath.service.limits import Limits
 from neupath.service.measure_process import ProcessScorer, needs_process
 from neupath.service.schemas import NodesRequest, RequestError
-from neupath.store import Edge, Update
+from neupath.store import Update
 
 # ---- Before the start ----------------------------------------------------------------------------
 _warming_up = Event()
-
-
-def load_kernels() -> None:
-    """Compile all kernels of searches and updates, or read them from numba's cache: no request should wait for it."""
-    hin, measure = load("toy"), PathSim("author-paper-author")
-    topk.load_kernels(measure.fit(hin).factors_)
-    live = LiveGraph(hin)
-    live.attach(measure)
-    live.update(Update(add_edges=[Edge("writes", "Mike", "Jim-SIGMOD-1")]))
-    live.view().scorer(measure).top_k("Mike")
 
 
 @contextmanager
@@ -416,7 +405,7 @@ class GraphRegistry:
 
     def _load_kernels(self) -> None:
         try:
-            load_kernels()
+            topk.load_kernels()
         finally:
             _warming_up.clear()
             self.cache.clear()  # measures of stores that do not follow updates

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neupath.engine.product_kernels import compiled
+from neupath._runtime.kernels import numba_function as compiled
 from neupath.graph.edges import mix64
 from neupath.graph.nodes import Mask
 from neupath.learn.models.flat_graph import FlatGraph, Ints, expand_ranges

@@ -14,7 +14,7 @@ from weakref import ref
 
 import numpy as np
 
-from neupath.engine.product_kernels import compiled
+from neupath._runtime.kernels import numba_function as compiled
 from neupath.engine.scorer import Binding, RowChange, RowEdge, Updater
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Link, Relation
