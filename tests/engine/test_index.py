@@ -154,7 +154,8 @@ assert "numba" not in sys.modules and threading.active_count() == 1
 assert scorer.top_k("Mike") == first
 assert [thread.name for thread in threading.enumerate()][1:] == ["neupath-kernels"]
 child = os.fork()
-while "int32" not in product_kernels.top_k_of_row.code:
+while "int32" not in product_kernels.top_k_of_row.code:  # the child asks for what its parent had not begun to load
+    assert scorer.top_k("Mike") == first
     time.sleep(0.01)
 assert all(scorer.top_k("Mike") == first for _ in range(50))
 if child == 0:
