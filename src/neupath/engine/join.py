@@ -13,7 +13,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -46,35 +46,7 @@ _MOST_RANKED, _MOST_IN_RANGE = 1 << 22, 1 << 24  # the most hits of a block: wit
 OnBlock = Callable[[int], None]  # called with the number of each finished block
 
 
-# ---- Options and jobs ----------------------------------------------------------------------------
-@dataclass(frozen=True)
-class JoinOptions:
-    """What a join finds: `k` hits per query, or with k = None all of at least `min_score`.
-
-    `queries` are rows, all by default; `block` queries are finished at a time. The `format` of the result follows from
-    its name unless it is given.
-    """
-
-    k: int | None = 10
-    min_score: float = 0.0
-    queries: Rows | None = None
-    block: int = BLOCK
-    format: Format | None = None
-
-    def __post_init__(self) -> None:
-        if self.k is not None:
-            check_whole("k", self.k, 1)
-        check_whole("block", self.block, 1)
-        if not 0 <= self.min_score < np.inf:
-            raise QueryError(
-                f"‹min_score› is {self.min_score}; it must be finite, and 0 or more", parameter="min_score"
-            )
-        if self.k is None and self.min_score == 0:
-            raise QueryError("without ‹k›, give a ‹min_score› above 0, such as 0.5", parameter="min_score")
-        if self.queries is not None and len(np.unique(self.queries)) < len(self.queries):
-            raise QueryError("‹queries› names a node twice; give each once", parameter="queries")
-
-
+# ---- Jobs ----------------------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
 class JoinFilter:
     """Which targets a join leaves out: those that are no candidates, and those that a path of `unless` relates."""
@@ -126,16 +98,6 @@ class JoinJob:
     targets: JoinSide
     format: Format = "parquet"
     filter: JoinFilter = field(default_factory=JoinFilter)
-
-    @classmethod
-    def of(cls, out: Path, options: JoinOptions, sources: JoinSide, targets: JoinSide) -> Self:
-        """Cut the queries into blocks, smaller ones where a query may have many hits."""
-        rows = np.arange(len(sources.ids)) if options.queries is None else np.asarray(options.queries, np.int64)
-        k = None if options.k is None else check_whole("k", options.k, 1)
-        num_targets = len(targets.ids)
-        most, width = (_MOST_IN_RANGE, num_targets) if k is None else (_MOST_RANKED, min(k, num_targets))
-        block_size = max(1, min(options.block, most // max(1, width)))
-        return cls(out, rows, k, options.min_score, block_size, sources, targets, format_of(out, options.format))
 
     @property
     def num_targets(self) -> int:
@@ -345,12 +307,16 @@ def join(
     """
     check_names("join", options, ["k", "engine", "progress", *JoinRequest.__annotations__])
     check_graph(hin)
-    out, format = Path(out), options.get("format")
-    settings = JoinOptions(k, options.get("min_score", 0.0), None, options.get("block", BLOCK), format)
-    check_out(out, format)
+    out, min_score = Path(out), options.get("min_score", 0.0)
+    k, block = None if k is None else check_whole("k", k, 1), check_whole("block", options.get("block", BLOCK), 1)
+    if not 0 <= min_score < np.inf:
+        raise QueryError(f"‹min_score› is {min_score}; it must be finite, and 0 or more", parameter="min_score")
+    if k is None and min_score == 0:
+        raise QueryError("without ‹k›, give a ‹min_score› above 0, such as 0.5", parameter="min_score")
+    format = check_out(out, options.get("format"))
     engine = LocalEngine(options.get("threads")) if engine is None else engine
     ready = engine.prepare(hin, scorer)
-    settings = replace(settings, queries=_chosen_queries(hin, ready.source_type, options))
+    queries = _chosen_queries(hin, ready.source_type, options)
     chosen = JoinFilter(
         hin.candidates(ready.target_type, among=options.get("among"), where=options.get("where", ())),
         tuple(hin.metapath(str(text)) for text in metapath_list(options.get("unless"))),
@@ -359,8 +325,10 @@ def join(
         raise QueryError(
             "a cluster ranks all targets; leave out ‹among›, ‹where› and ‹unless›, or join in this process"
         )
-    sides = (JoinSide.of(hin.nodes[node_type]) for node_type in (ready.source_type, ready.target_type))
-    job = replace(JoinJob.of(out, settings, *sides), filter=chosen)
+    sources, targets = (JoinSide.of(hin.nodes[node_type]) for node_type in (ready.source_type, ready.target_type))
+    most, width = (_MOST_IN_RANGE, len(targets.ids)) if k is None else (_MOST_RANKED, min(k, len(targets.ids)))
+    block = max(1, min(block, most // max(1, width)))  # smaller where a query may have many hits
+    job = JoinJob(out, queries, k, min_score, block, sources, targets, format, chosen)
     description: dict[str, object] = {
         "scorer": ready.name, "params": ready.params(), "learned": ready.fingerprint(), "graph": digest(hin)
     }  # fmt: skip
@@ -369,15 +337,15 @@ def join(
         return finish_job(job, partial(engine.run, ready, job), progress)
 
 
-def _chosen_queries(hin: HIN, node_type: str, options: JoinRequest) -> Rows | None:
-    """Return the rows of the queries; None for all nodes of their type."""
-    rows, queries = None, options.get("queries")
+def _chosen_queries(hin: HIN, node_type: str, options: JoinRequest) -> Rows:
+    """Return the rows of the queries, all nodes of their type unless some are chosen."""
+    rows, queries = np.arange(hin.num_nodes(node_type)), options.get("queries")
     if queries is not None:
         rows = hin.rows(node_type, [queries] if isinstance(queries, str) else list(queries))
+        if len(np.unique(rows)) < len(rows):
+            raise QueryError("‹queries› names a node twice; give each once", parameter="queries")
     fits = hin.candidates(node_type, where=options.get("where_query") or ())
-    if fits is None:
-        return rows
-    return np.flatnonzero(fits) if rows is None else rows[fits[rows]]
+    return rows if fits is None else rows[fits[rows]]
 
 
 def open_job(job: JoinJob, description: dict[str, object]) -> None:
@@ -445,13 +413,14 @@ def format_of(out: Path, format: str | None = None) -> Format:
     return chosen
 
 
-def check_out(out: Path, format: str | None = None) -> None:
-    """Raise if the result cannot be written, before any work is done."""
-    format_of(out, format)
+def check_out(out: Path, format: str | None = None) -> Format:
+    """Return the format of a result; raise if it cannot be written, before any work is done."""
+    chosen = format_of(out, format)
     if out.is_dir() or (not out.suffix and out.exists()):
         kind = "folder" if out.is_dir() else "file"
         raise QueryError(f"cannot join to {out}: a {kind} of that name exists; remove it, or give another name")
     check_folder(out.parent)
+    return chosen
 
 
 # ---- The result ----------------------------------------------------------------------------------
