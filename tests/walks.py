@@ -2,9 +2,10 @@
 
 import operator
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from itertools import pairwise
 from math import log1p, prod, sqrt
 
@@ -36,6 +37,22 @@ Values = Mapping[str, object]
 class Walk:
     rows: tuple[int, ...]
     weights: tuple[float, ...]
+
+
+def tversky(alpha: float, beta: float) -> Callable[[float, float, float], float]:
+    return lambda m, dx, dy: m / (m + alpha * (dx - m) + beta * (dy - m))
+
+
+FORMULAS: dict[str, Callable[[float, float, float], float]] = {
+    "pathsim": lambda m, dx, dy: 2 * m / (dx + dy),
+    "joinsim": lambda m, dx, dy: m / sqrt(dx * dy),
+    "overlap": lambda m, dx, dy: m / min(dx, dy),
+    "jaccard": tversky(1, 1),
+    "tversky": tversky(0.5, 0.5),
+    "tversky:alpha=0.9,beta=0.05": tversky(0.9, 0.05),
+    "tversky:alpha=2,beta=1": tversky(2, 1),
+}
+"""A measure -> its score, by what two nodes share and what each shares with itself."""
 
 
 class Walker:
@@ -80,22 +97,13 @@ class Walker:
     def count(self, x: int, y: int) -> float:
         return sum(prod(walk.weights) for walk in self.walks(x) if walk.rows[-1] == y)
 
+    def similarity(self, formula: str, x: int, y: int) -> float:
+        """Return a score that compares the walks between two nodes with those from each to itself."""
+        shared = self.count(x, y)
+        return FORMULAS[formula](shared, self.count(x, x), self.count(y, y)) if shared else 0.0
+
     def pathsim(self, x: int, y: int) -> float:
-        both = self.count(x, x) + self.count(y, y)
-        return 2 * self.count(x, y) / both if both else 0.0
-
-    def tversky(self, x: int, y: int, alpha: float, beta: float) -> float:
-        shared = self.count(x, y)
-        alone = self.count(x, x) - shared, self.count(y, y) - shared
-        return shared / (shared + alpha * alone[0] + beta * alone[1]) if shared else 0.0
-
-    def overlap(self, x: int, y: int) -> float:
-        shared = self.count(x, y)
-        return shared / min(self.count(x, x), self.count(y, y)) if shared else 0.0
-
-    def joinsim(self, x: int, y: int) -> float:
-        both = self.count(x, x) * self.count(y, y)
-        return self.count(x, y) / sqrt(both) if both else 0.0
+        return self.similarity("pathsim", x, y)
 
     def pcrw(self, x: int, y: int) -> float:
         return sum(
@@ -159,19 +167,12 @@ def every_score(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
 
 def by_walks(name: str, hin: HIN, path: MetaPath) -> np.ndarray:
     walker = Walker(hin, path)
-    formulas = {
-        "pathsim": walker.pathsim,
-        "joinsim": walker.joinsim,
+    formulas = {name: partial(walker.similarity, name) for name in FORMULAS} | {
         "pathcount": walker.count,
         "pcrw": walker.pcrw,
         "hetesim": walker.hetesim,
-        "dwpc": lambda x, y: walker.dwpc(x, y, 0.4),
-        "dwpc-no-repeats": lambda x, y: walker.dwpc(x, y, 0.4, repeats=False),
-        "jaccard": lambda x, y: walker.tversky(x, y, 1, 1),
-        "overlap": walker.overlap,
-        "tversky": lambda x, y: walker.tversky(x, y, 0.5, 0.5),
-        "tversky:alpha=0.9,beta=0.05": lambda x, y: walker.tversky(x, y, 0.9, 0.05),
-        "tversky:alpha=2,beta=1": lambda x, y: walker.tversky(x, y, 2, 1),
+        "dwpc": partial(walker.dwpc, damping=0.4),
+        "dwpc-no-repeats": partial(walker.dwpc, damping=0.4, repeats=False),
     }
     shape = (hin.num_nodes(path.source), hin.num_nodes(path.target))
     return np.array([[formulas[name](x, y) for y in range(shape[1])] for x in range(shape[0])]).reshape(shape)
@@ -294,13 +295,8 @@ def set_score(walker: Walker, measure: str, members: dict[int, float], y: int) -
     own = row(y)
     m = sum(total.get(v, 0.0) * value for v, value in own.items())
     dx, dy = (sum(value * value for value in places.values()) for places in (total, own))
-    if not m:
-        return 0.0
-    below = {
-        "pathsim": (dx + dy) / 2, "jaccard": dx + dy - m, "overlap": min(dx, dy), "tversky": (dx + dy) / 2,
-        "joinsim": sqrt(dx * dy), "hetesim": sqrt(dx * dy),
-    }  # fmt: skip
-    return m / below[measure] if below[measure] > 0 else 0.0
+    formula = FORMULAS["joinsim" if measure == "hetesim" else measure]  # both are cosines
+    return formula(m, dx, dy) if m else 0.0
 
 
 def hub_scores(hin: HIN, path: str) -> np.ndarray:

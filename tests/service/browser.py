@@ -155,6 +155,12 @@ class Explorer:
     def hit(self, id: str, side: str = "a") -> Locator:
         return self.at(f"#hits-{side} .hit[data-id='{id}']")
 
+    def mark(self, **signs: str) -> None:
+        """Mark hits by their ids as similar or not, `yes` or `no`."""
+        for id, sign in signs.items():
+            self.hit(id).locator(f".{sign}").click()
+            expect(self.hit(id).locator(f".{sign}")).to_have_attribute("aria-pressed", "true")
+
     def option(self) -> Locator:
         """The first of what a box offers."""
         return self.at("li.option").first

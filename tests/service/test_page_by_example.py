@@ -18,8 +18,7 @@ def test_marks_stay_and_rank_the_same_list(explorer: Explorer, explored: Running
     hits = explorer.hits()
     for id, sign in ((hits[0], "yes"), (hits[1], "yes"), (hits[8], "no")):
         explorer.see("#rerank").to_have_count(0)
-        explorer.hit(id).locator(f".{sign}").click()
-        expect(explorer.hit(id).locator(f".{sign}")).to_have_attribute("aria-pressed", "true")
+        explorer.mark(**{id: sign})
     explorer.hit(hits[8]).locator(".no").click()
     expect(explorer.hit(hits[8]).locator(".no")).to_have_attribute("aria-pressed", "false")
     explorer.hit(hits[8]).locator(".no").click()
@@ -180,8 +179,7 @@ def test_marks_and_their_details_are_one_inference(explorer: Explorer) -> None:
     explorer.page.on("request", lambda one: asked.append(one.post_data_json) if one.url.endswith("/infer") else None)
     explorer.open(**PARSER)
     hits = explorer.hits()
-    for id, sign in ((hits[0], "yes"), (hits[1], "yes"), (hits[8], "no")):
-        explorer.hit(id).locator(f".{sign}").click()
+    explorer.mark(**{hits[0]: "yes", hits[1]: "yes", hits[8]: "no"})
     explorer.at("#rerank").click()
     explorer.at("#rank-anyway").click()
     explorer.see("#search-title").to_contain_text("your examples")
@@ -206,8 +204,7 @@ def test_a_list_that_fits_the_marks_better_stays(explorer: Explorer) -> None:
     explorer.page.route("**/infer", worse)
     explorer.open(**PARSER)
     hits = explorer.hits()
-    for place, sign in enumerate(("yes", "yes", "yes", "no")):
-        explorer.hit(hits[place]).locator(f".{sign}").click()
+    explorer.mark(**dict(zip(hits, ("yes", "yes", "yes", "no"), strict=False)))
     explorer.at("#rerank").click()
     explorer.see("#marks-kept").to_contain_text("This list stays, since it fits your marks better: 3 similar and 1 not")
     assert explorer.hits() == hits
