@@ -379,17 +379,18 @@ def test_nodes_are_shown_looked_up_and_started_from() -> None:
     of = [(0, 0), (1, 0), (1, 1), (2, 1), (3, 1)]
     hin = graph_of({"film": films, "genre": ["drama", "horror"]}, {"film -of-> genre": of})
     registry = GraphRegistry({"films": GraphHandle("films", hin)}, Limits())
-    handle = registry.graph("films")
-    card = handlers.describe_node(handle, schemas.NodeRequestedById(node_type="film", id="Alien", limit=1))
+    card = handlers.describe_node(registry, "films", schemas.NodeRequestedById(node_type="film", id="Alien", limit=1))
     assert card["attributes"] == {"score": 7.5}
     (link,) = card["links"]  # type: ignore[misc]
     assert (link["link"], link["degree"], [node["id"] for node in link["neighbours"]]) == ("-of->", 2, ["drama"])
-    found = handlers.look_up_nodes(handle, schemas.NodesLookup(node_type="film", ids=["Up", 2, "Twin", "nobody"]))
+    found = handlers.look_up_nodes(
+        registry, "films", schemas.NodesLookup(node_type="film", ids=["Up", 2, "Twin", "nobody"])
+    )
     nodes: list[dict[str, object] | None] = found["nodes"]  # type: ignore[assignment]
     assert [node and node["id"] for node in nodes] == [1, 2, None, None]  # two are called Twin
     assert {name: [node["id"] for node in same] for name, same in found["ambiguous"].items()} == {"Twin": [3, 4]}  # type: ignore[attr-defined]
     assert nodes[0] == {"node_type": "film", "id": 1, "name": "Up", "attributes": {"score": None}}  # NaN is no JSON
-    hubs: list[dict[str, object]] = handlers.find_hubs(handle, 1)["nodes"]  # type: ignore[assignment]
+    hubs: list[dict[str, object]] = handlers.find_hubs(registry, "films", schemas.HubsRequest(limit=1))["nodes"]  # type: ignore[assignment]
     assert [(hub["id"], hub["degree"]) for hub in hubs] == [(2, 2), ("horror", 3)]
     similar = handlers.find_similar(registry, "films", schemas.SimilarRequest(node_type="film", query="Alien", k=2))
     (path,) = similar["metapaths"]  # type: ignore[misc]

@@ -89,7 +89,7 @@ def test_headers_given_twice_are_refused(running: Running, name: str) -> None:
 def test_slow_requests_time_out_and_do_not_pile_up(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = start(seconds=0.2, heavy=2)
     over = threading.Event()
-    monkeypatch.setattr("neupath.service.handlers.read_prefix", lambda *_: over.wait(PATIENCE))
+    monkeypatch.setattr("neupath.service.handlers.complete", lambda *_, **__: over.wait(PATIENCE))
 
     def ask(_: object = None) -> httpx.Response:
         return httpx.get(f"{running.url}/api/graphs/toy/metapaths?prefix=APA", timeout=PATIENCE)

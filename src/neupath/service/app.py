@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Body, FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
@@ -160,9 +160,9 @@ def make_app(service: Service, token: str | None = None, hosts: frozenset[str] |
         redoc_url=None, lifespan=lifespan,
     )  # fmt: skip
     _add_graphs(app, service)
-    _add_lookups_and_updates(app, service)
     _add_searches(app, service)
-    _add_explanations(app, service)
+    for endpoint in _ENDPOINTS:
+        _add_endpoint(app, service, endpoint)
     _add_jobs(app, service)
     _add_job_results(app, service)
     _add_health(app, service)
@@ -207,58 +207,6 @@ def _add_graphs(app: FastAPI, service: Service) -> None:
         return json_response(registry.describe_models())
 
 
-def _add_lookups_and_updates(app: FastAPI, service: Service) -> None:
-    registry, lookups = service.registry, service.lookups
-    nodes, metapaths = query_parameters(schemas.NodesRequest), query_parameters(schemas.MetapathsRequest)
-
-    @app.get("/api/graphs/{graph}/nodes", tags=["graphs"], openapi_extra=nodes, responses=example_responses("nodes"))
-    async def find_nodes(graph: str, http: Request) -> Response:
-        """Look up nodes by a text: those that equal it, begin with it, contain it, then that are spelled alike."""
-        request = read_query(schemas.NodesRequest, http.scope["query_string"])
-        return json_response(await lookups.run(registry.graph(graph).find_nodes, request, service.limits))
-
-    @app.post("/api/graphs/{graph}/nodes", tags=["graphs"], responses=example_responses("lookup"))
-    async def look_up_nodes(graph: str, request: schemas.NodesLookup) -> Response:
-        """Find many nodes of a type by their ids or names, with their attributes; null for one that is not there."""
-        service.limits.check_k(len(request.ids))
-        return json_response(await lookups.run(handlers.look_up_nodes, registry.graph(graph), request))
-
-    @app.get(
-        "/api/graphs/{graph}/node", tags=["graphs"], openapi_extra=query_parameters(schemas.NodeRequestedById),
-        responses=example_responses("node"),
-    )  # fmt: skip
-    async def show_node(graph: str, http: Request) -> Response:
-        """Show a node: its attributes, and of each relation its degree and heaviest neighbours."""
-        request = read_query(schemas.NodeRequestedById, http.scope["query_string"])
-        service.limits.check_paths(request.limit)
-        return json_response(await lookups.run(handlers.describe_node, registry.graph(graph), request))
-
-    @app.get(
-        "/api/graphs/{graph}/hubs", tags=["graphs"], openapi_extra=query_parameters(schemas.HubsRequest),
-        responses=example_responses("hubs"),
-    )  # fmt: skip
-    async def list_hubs(graph: str, http: Request) -> Response:
-        """List the best connected nodes of each type, to start from."""
-        request = read_query(schemas.HubsRequest, http.scope["query_string"])
-        service.limits.check_paths(request.limit)
-        return json_response(await lookups.run(handlers.find_hubs, registry.graph(graph), request.limit))
-
-    @app.get(
-        "/api/graphs/{graph}/metapaths", tags=["graphs"], openapi_extra=metapaths,
-        responses=example_responses("metapaths"),
-    )  # fmt: skip
-    async def complete_metapath(graph: str, http: Request) -> Response:
-        """Say what a meta-path typed so far means and what can follow, and suggest some from a node type."""
-        request = read_query(schemas.MetapathsRequest, http.scope["query_string"])
-        service.limits.check_paths(request.limit)
-        return json_response(await lookups.run(handlers.complete_metapath, registry.graph(graph).hin, request))
-
-    @app.post("/api/graphs/{graph}/updates", tags=["graphs"], responses=example_responses("updates"))
-    async def update(graph: str, request: schemas.UpdateRequest) -> Response:
-        """Add and remove nodes and edges of a store, all or nothing; when this answers, they are on disk."""
-        return json_response(await service.writers.run(handlers.update_graph, service.registry, graph, request))
-
-
 # ---- Search --------------------------------------------------------------------------------------
 def _add_searches(app: FastAPI, service: Service) -> None:
     registry = service.registry
@@ -276,16 +224,6 @@ def _add_searches(app: FastAPI, service: Service) -> None:
             return handlers.encode_hits(result, accept)
         return Response(handlers.to_json(result.hits[0], result.version, result.parts), media_type=JSON)
 
-    @app.get(
-        "/api/graphs/{graph}/similar", tags=["search"], openapi_extra=query_parameters(schemas.SimilarRequest),
-        responses=example_responses("similar"),
-    )  # fmt: skip
-    async def find_similar(graph: str, http: Request) -> Response:
-        """Search along the promising meta-paths of a node, those first whose hits tell most."""
-        request = read_query(schemas.SimilarRequest, http.scope["query_string"])
-        work = partial(handlers.find_similar, registry, graph, request)
-        return json_response(await service.workers.run_or_advise("search along one meta-path", work))
-
     @app.post(SEARCH, tags=["search"], responses=example_responses("searches"))
     async def search_for_many(
         graph: str, request: schemas.SearchMany, accept: Annotated[str, Header()] = JSON
@@ -295,38 +233,65 @@ def _add_searches(app: FastAPI, service: Service) -> None:
         return await service.workers.run(handlers.encode_hits, result, accept)
 
 
-def _add_explanations(app: FastAPI, service: Service) -> None:
-    registry, workers = service.registry, service.workers
+class Endpoint(NamedTuple):
+    """Where a question is asked over HTTP, and the function of `handlers.py` that answers it with JSON."""
 
-    @app.get(
-        "/api/graphs/{graph}/explain", tags=["search"], openapi_extra=query_parameters(schemas.ExplainOne),
-        responses=example_responses("explain"),
+    operation: str
+    method: str
+    path: str
+    form: type[Any]
+    handler: str
+    threads: str
+    example: str
+    advice: str | None = None
+    """What to do where it takes too long."""
+
+
+_ENDPOINTS = (
+    Endpoint("find_nodes", "GET", "nodes", schemas.NodesRequest, "find_nodes", "lookups", "nodes"),
+    Endpoint("look_up_nodes", "POST", "nodes", schemas.NodesLookup, "look_up_nodes", "lookups", "lookup"),
+    Endpoint("show_node", "GET", "node", schemas.NodeRequestedById, "describe_node", "lookups", "node"),
+    Endpoint("list_hubs", "GET", "hubs", schemas.HubsRequest, "find_hubs", "lookups", "hubs"),
+    Endpoint(
+        "complete_metapath", "GET", "metapaths", schemas.MetapathsRequest, "complete_metapath", "lookups", "metapaths"
+    ),
+    Endpoint("update", "POST", "updates", schemas.UpdateRequest, "update_graph", "writers", "updates"),
+    Endpoint(
+        "find_similar", "GET", "similar", schemas.SimilarRequest, "find_similar", "workers", "similar",
+        "search along one meta-path",
+    ),
+    Endpoint("explain", "GET", "explain", schemas.ExplainOne, "explain_one", "workers", "explain"),
+    Endpoint(
+        "explain_combined", "POST", "explain", schemas.ExplainCombination, "explain_combined", "workers",
+        "explain_parts",
+    ),
+    Endpoint("relate", "GET", "relate", schemas.RelateRequest, "relate_nodes", "workers", "relate", "lower max_steps"),
+    Endpoint("infer", "POST", "infer", schemas.InferRequest, "infer_without_job", "workers", "infer"),
+)  # fmt: skip
+
+
+def _add_endpoint(app: FastAPI, service: Service, endpoint: Endpoint) -> None:
+    pool: WorkerThreads = getattr(service, endpoint.threads)
+
+    async def answer(graph: str, request: Any) -> Response:
+        work = partial(getattr(handlers, endpoint.handler), service.registry, graph, request)
+        if endpoint.advice is None:
+            return json_response(await pool.run(work))
+        return json_response(await pool.run_or_advise(endpoint.advice, work))
+
+    async def get(graph: str, http: Request) -> Response:
+        return await answer(graph, read_query(endpoint.form, http.scope["query_string"]))
+
+    async def post(graph: str, request: endpoint.form) -> Response:  # type: ignore[name-defined]
+        return await answer(graph, request)
+
+    is_search = endpoint.threads == "workers"
+    app.add_api_route(
+        f"/api/graphs/{{graph}}/{endpoint.path}", get if endpoint.method == "GET" else post, methods=[endpoint.method],
+        name=endpoint.operation, description=getattr(handlers, endpoint.handler).__doc__,
+        tags=["search" if is_search else "graphs"], responses=example_responses(endpoint.example),
+        openapi_extra=query_parameters(endpoint.form) if endpoint.method == "GET" else None,
     )  # fmt: skip
-    async def explain(graph: str, http: Request) -> Response:
-        """Show the nodes and paths behind one score, heaviest first, each with its exact share, and why not."""
-        request = read_query(schemas.ExplainOne, http.scope["query_string"])
-        return json_response(await workers.run(handlers.explain_one, registry, graph, request))
-
-    @app.post("/api/graphs/{graph}/explain", tags=["search"], responses=example_responses("explain_parts"))
-    async def explain_combined(graph: str, request: schemas.ExplainCombination) -> Response:
-        """Show the meta-paths and paths behind one score of a combination."""
-        return json_response(await workers.run(handlers.explain_combined, registry, graph, request))
-
-    @app.get(
-        "/api/graphs/{graph}/relate", tags=["search"], openapi_extra=query_parameters(schemas.RelateRequest),
-        responses=example_responses("relate"),
-    )  # fmt: skip
-    async def relate(graph: str, http: Request) -> Response:
-        """Show every meta-path that joins two nodes: edges first, then by length, then by the rank of the target."""
-        request = read_query(schemas.RelateRequest, http.scope["query_string"])
-        work = partial(handlers.relate_nodes, registry, graph, request)
-        return json_response(await workers.run_or_advise("lower max_steps", work))
-
-    @app.post("/api/graphs/{graph}/infer", tags=["search"], responses=example_responses("infer"))
-    async def infer(graph: str, request: schemas.InferRequest) -> Response:
-        """Find the meta-paths, weights and measure that explain labelled pairs; many pairs need a job."""
-        hin = registry.graph(graph).hin
-        return json_response(await workers.run(handlers.infer_without_job, hin, request, service.limits))
 
 
 # ---- Jobs ----------------------------------------------------------------------------------------

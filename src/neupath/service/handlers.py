@@ -170,7 +170,7 @@ def _paths(request: Explain) -> int:
 
 
 def explain_one(registry: GraphRegistry, graph: str, request: schemas.ExplainOne) -> dict[str, object]:
-    """Find the groups and paths behind the score of one pair under a measure or a saved model."""
+    """Show the nodes and paths behind one score, heaviest first, each with its exact share, and why not."""
     registry.limits.check_groups(request.limit, _paths(request))
     if request.model is None and request.metapath is None and is_graph_measure(request.measure):
         raise QueryError(
@@ -195,7 +195,7 @@ def _explain(fitted: FittedScorer, request: schemas.ExplainOne) -> dict[str, obj
 
 
 def explain_combined(registry: GraphRegistry, graph: str, request: schemas.ExplainCombination) -> dict[str, object]:
-    """Find the groups and paths behind the score of one pair under a combination, or of a set and a target."""
+    """Show the meta-paths and paths behind one score of a combination."""
     registry.limits.check_groups(request.limit, _paths(request))
     if (request.combination is None) == (request.queries is None) or (request.queries is None) != (
         request.query is not None
@@ -233,7 +233,7 @@ _RELATE_BUDGET = RELATE_BUDGET // 2  # how much a client waits for
 
 
 def relate_nodes(registry: GraphRegistry, graph: str, request: schemas.RelateRequest) -> dict[str, object]:
-    """Find the meta-paths that join two nodes, while the client waits."""
+    """Show every meta-path that joins two nodes: edges first, then by length, then by the rank of the target."""
     registry.limits.check_paths(request.limit)
     registry.limits.check_steps(request.max_steps)
     handle = registry.graph(graph, request.as_of)
@@ -247,24 +247,34 @@ def _with_version(handle: GraphHandle, content: dict[str, object]) -> dict[str, 
 
 
 # ---- Nodes ---------------------------------------------------------------------------------------
-def describe_node(handle: GraphHandle, request: schemas.NodeRequestedById) -> dict[str, object]:
+def find_nodes(registry: GraphRegistry, graph: str, request: schemas.NodesRequest) -> dict[str, object]:
+    """Look up nodes by a text: those that equal it, begin with it, contain it, then that are spelled alike."""
+    return registry.graph(graph).find_nodes(request, registry.limits)
+
+
+def look_up_nodes(registry: GraphRegistry, graph: str, request: schemas.NodesLookup) -> dict[str, object]:
+    """Find many nodes of a type by their ids or names, with their attributes; null for one that is not there."""
+    registry.limits.check_k(len(request.ids))
+    hin = registry.graph(graph).hin
+    return look_up(hin, hin.schema.node_type(request.node_type), request.ids)
+
+
+def describe_node(registry: GraphRegistry, graph: str, request: schemas.NodeRequestedById) -> dict[str, object]:
     """Show a node: its attributes, and of each relation its degree and heaviest neighbours."""
+    registry.limits.check_paths(request.limit)
+    handle = registry.graph(graph)
     described = describe(handle.hin, request.id, request.node_type, request.limit)
     return _with_version(handle, described.to_dict())
 
 
-def look_up_nodes(handle: GraphHandle, request: schemas.NodesLookup) -> dict[str, object]:
-    """Find each of many nodes of a type by its id or its name."""
-    return look_up(handle.hin, handle.hin.schema.node_type(request.node_type), request.ids)
-
-
-def find_hubs(handle: GraphHandle, limit: int) -> dict[str, object]:
-    """List the nodes of each type with the most edges, to start from."""
-    return {"nodes": hubs(handle.hin, limit)}
+def find_hubs(registry: GraphRegistry, graph: str, request: schemas.HubsRequest) -> dict[str, object]:
+    """List the best connected nodes of each type, to start from."""
+    registry.limits.check_paths(request.limit)
+    return {"nodes": hubs(registry.graph(graph).hin, request.limit)}
 
 
 def find_similar(registry: GraphRegistry, graph: str, request: schemas.SimilarRequest) -> dict[str, object]:
-    """Search along the promising meta-paths of a node."""
+    """Search along the promising meta-paths of a node, those first whose hits tell most."""
     registry.limits.check_k(request.k)
     registry.limits.check_paths(request.limit)
     handle = registry.graph(graph)
@@ -281,14 +291,15 @@ _PAIRS_WITHOUT_JOB = 500  # labelled pairs that are inferred from while the clie
 _BUDGET_WITHOUT_JOB = BUDGET // 20  # how much a client waits for; jobs have the whole budget
 
 
-def infer_without_job(hin: HIN, request: schemas.InferRequest, limits: Limits) -> dict[str, object]:
-    """Infer from a few pairs while the client waits."""
+def infer_without_job(registry: GraphRegistry, graph: str, request: schemas.InferRequest) -> dict[str, object]:
+    """Find the meta-paths, weights and measure that explain labelled pairs; many pairs need a job."""
+    hin = registry.graph(graph).hin
     if len(request.pairs) > _PAIRS_WITHOUT_JOB:
         raise schemas.RequestError(
             413, f"{len(request.pairs):,} pairs are given, and this call takes at most {_PAIRS_WITHOUT_JOB}; "
             f"start a job of the kind 'infer' for more",
         )  # fmt: skip
-    inferred = infer_from(hin, read_labels(hin, request, limits), request, budget=_BUDGET_WITHOUT_JOB)
+    inferred = infer_from(hin, read_labels(hin, request, registry.limits), request, budget=_BUDGET_WITHOUT_JOB)
     return inferred.report(request.suggest, request.skip)
 
 
@@ -311,7 +322,7 @@ def infer_from(
 
 # ---- Update --------------------------------------------------------------------------------------
 def update_graph(registry: GraphRegistry, graph: str, update: Update) -> dict[str, object]:
-    """Write an update; when this returns, it is on disk and every search sees it."""
+    """Add and remove nodes and edges of a store, all or nothing; when this answers, they are on disk."""
     registry.limits.check_lines(len(update))
     if not len(update):
         raise QueryError("nothing to change; give add_edges, remove_edges, add_nodes or remove_nodes")
@@ -319,7 +330,8 @@ def update_graph(registry: GraphRegistry, graph: str, update: Update) -> dict[st
 
 
 # ---- Suggest meta-paths --------------------------------------------------------------------------
-def complete_metapath(hin: HIN, request: schemas.MetapathsRequest) -> dict[str, object]:
-    """Describe a meta-path typed so far, and suggest some from a node type."""
+def complete_metapath(registry: GraphRegistry, graph: str, request: schemas.MetapathsRequest) -> dict[str, object]:
+    """Say what a meta-path typed so far means and what can follow, and suggest some from a node type."""
+    registry.limits.check_paths(request.limit)
     options = given(request, "prefix", "source_type", "target_type", "max_length", "limit")
-    return complete(hin, **options)
+    return complete(registry.graph(graph).hin, **options)

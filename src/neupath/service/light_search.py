@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from neupath import requests
 from neupath.engine.hits import Hits, Search, hits_of_rows
 from neupath.engine.products import Factors
 from neupath.errors import NeuPathError
@@ -41,10 +42,8 @@ def search_light(registry: GraphRegistry, graph: str, request: SearchOne) -> str
     return to_json(searcher.top_k(row, request.k, request.include_query), fitted.handle.version)
 
 
-_MORE = (
-    "model", "node_type", "as_of", "weight", "time", "since", "until", "now", "half_life", "where", "zeros", "unless",
-    "diverse", "among",
-)  # fmt: skip
+_OF_LIGHT = ("query", "k", "metapath", "measure", "include_query")
+_MORE = [each.name for each, _ in requests.options_of(requests.Search, "http") if each.name not in _OF_LIGHT]
 
 
 def _is_plain(request: SearchOne) -> bool:

@@ -348,8 +348,8 @@ def _inference(service: Service) -> list[Callable[..., Awaitable[Content]]]:
         request = schemas.read(
             schemas.InferRequest, {"pairs": [pair.model_dump() for pair in pairs], "node_type": node_type, "suggest": 0}
         )
-        hin = service.registry.graph(_only(service, graph)).hin
-        report = await service.workers.run(handlers.infer_without_job, hin, request, service.limits)
+        work = partial(handlers.infer_without_job, service.registry, _only(service, graph), request)
+        report = await service.workers.run(work)
         return {key: report[key] for key in ("verdict", "metapaths", "measure", "rmse", "r2", "auc")}
 
     return [infer]
