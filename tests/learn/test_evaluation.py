@@ -1,14 +1,13 @@
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import neupath as npth
 from neupath import HIN, NeuPathError
-from neupath.graph.nodes import Nodes
 from neupath.learn.evaluation import evaluate, ndcg, ndcg_released, recall, rmse, split_queries
 from neupath.measures import JoinSim
+from tests.graphs import graph_of
 
 AUTHORS = ["Mike", "Jim", "Mary", "Bob", "Ann"]
 TRUTH = np.array([0.0, 0.9, 0.5, 0.0, 0.1, 0.0])
@@ -58,7 +57,7 @@ def test_no_related_target_has_no_ranking() -> None:
 
 
 def test_splits_are_disjoint_and_repeatable() -> None:
-    hin = HIN.build([Nodes("a", pa.array(np.arange(2000)))], [])
+    hin = graph_of({"a": 2000}, {})
     split = split_queries(hin, "a", seed=3)
     parts = [split.train, split.validation, split.test]
     assert [len(part) for part in parts] == [400, 100, 400]
@@ -69,7 +68,7 @@ def test_splits_are_disjoint_and_repeatable() -> None:
     assert len(more.test) == 1500
     assert not set(more.test) & set(split.train)
     with pytest.raises(NeuPathError, match="3 nodes are too few"):
-        split_queries(HIN.build([Nodes("a", pa.array([1, 2, 3]))], []), "a")
+        split_queries(graph_of({"a": 3}, {}), "a")
 
 
 def test_a_measure_against_itself_and_another(toy: HIN) -> None:

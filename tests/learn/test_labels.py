@@ -9,8 +9,8 @@ import pytest
 import neupath as npth
 from neupath import HIN, NeuPathError
 from neupath.errors import SourceWarning
-from neupath.graph.nodes import Nodes
 from neupath.learn.labels import Pairs, draw_pairs, read_pairs, too_few, write_pairs
+from tests.graphs import graph_of
 
 ROWS = [("Mike", "Bob", 1.0), ("Jim", "Mike", 0.08)]
 
@@ -149,7 +149,7 @@ def test_files_of_pairs_are_tables_like_others(toy: HIN, tmp_path: Path, name: s
     assert (pairs.queries.tolist(), pairs.targets.tolist(), pairs.scores.tolist()) == ([0], [3], [1.0])
 
 
-SHARED = HIN.build([Nodes("user", pa.array([1, 2])), Nodes("item", pa.array([1, 2, 3]))], [])
+SHARED = graph_of({"user": [1, 2], "item": [1, 2, 3]}, {})
 
 
 def test_columns_say_the_types_of_shared_ids(tmp_path: Path) -> None:

@@ -14,8 +14,6 @@ import pytest
 
 import neupath as npth
 from neupath import HIN
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.live import LiveStore
 from neupath.service.app import Service, make_app, make_service
@@ -24,6 +22,7 @@ from neupath.service.limits import Limits
 from neupath.service.middleware import allowed_hosts
 from neupath.service.server import GracefulServer, address_of, bind, make_server
 from neupath.store import write_store
+from tests.graphs import graph_of
 from tests.patience import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -42,11 +41,8 @@ HOSTILE = (
 
 def hostile_graph() -> HIN:
     """Return a graph whose nodes and types are called what nobody should be."""
-    count = len(HOSTILE)
-    return HIN.build(
-        [Nodes("<b>user", pa.array(HOSTILE), pa.array([name[::-1] for name in HOSTILE])), Nodes("tag", pa.array([1]))],
-        [Edges(Relation("<b>user", "has", "tag"), pa.array(range(count)).to_numpy(), pa.array([0] * count).to_numpy())],
-    )
+    users = Nodes("<b>user", pa.array(HOSTILE), pa.array([name[::-1] for name in HOSTILE]))
+    return graph_of({"<b>user": users, "tag": [1]}, {"<b>user -has-> tag": [(row, 0) for row in range(len(HOSTILE))]})
 
 
 @dataclass

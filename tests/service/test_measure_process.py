@@ -7,22 +7,18 @@ from subprocess import PIPE
 from threading import Thread
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import HIN
 from neupath._runtime import resources
 from neupath._runtime.progress import Cancellation, WorkCancelled, cancelled_by
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
-from neupath.graph.nodes import Nodes
 from neupath.measures import PPR, CommuteTime, SimRank
 from neupath.service import measure_process
 from neupath.service.graph_registry import GraphHandle, GraphRegistry
 from neupath.service.limits import Limits
 from neupath.service.measure_process import ProcessScorer
 from neupath.service.schemas import RequestError
+from tests.graphs import graph_of
 from tests.patience import PATIENCE, wait_until
 from tests.processes import run_process
 
@@ -41,10 +37,7 @@ def test_small_graphs_and_light_measures_need_no_process() -> None:
     toy, rng = npth.load("toy"), np.random.default_rng(0)
     assert not measure_process.needs_process(CommuteTime("author"), toy)
     assert not measure_process.needs_process(SimRank("author"), toy)
-    dense = HIN.build(
-        [Nodes("a", pa.array(np.arange(10_000)))],
-        [Edges(Relation("a", "r", "a"), *rng.integers(0, 10_000, (2, 300_000)), np.ones(300_000))],
-    )
+    dense = graph_of({"a": 10_000}, {"a -r-> a": rng.integers(0, 10_000, (300_000, 2))})
     assert measure_process.needs_process(CommuteTime("a"), dense)
     assert measure_process.needs_process(SimRank("a"), dense)
     assert not measure_process.needs_process(PPR("a"), dense)
