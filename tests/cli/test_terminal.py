@@ -65,8 +65,6 @@ def test_a_command_imports_only_what_it_needs(arguments: list[str], absent: tupl
 @pytest.mark.parametrize(
     ("command", "parameter", "spelling"),
     [
-        ("search", "metapath", "--metapath"),
-        ("search", "node_type", "--node-type"),
         ("search", "k", "-k"),
         ("search", "graph", "GRAPH"),
         ("search", "query", "QUERY"),
