@@ -36,7 +36,7 @@ from neupath.graph.nodes import Nodes
 from neupath.learn.evaluation import evaluate, split_queries
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.models import neupath as neupath_module
-from neupath.learn.models.neupath import Encoder, EncoderLayer, Variant
+from neupath.learn.models.neupath import EncoderLayer, Variant
 from neupath_paper.protocol import load_graph
 
 ROUNDS, QUERIES = 5, 20
@@ -44,8 +44,7 @@ ROUNDS, QUERIES = 5, 20
 
 def plain_scores(model: npth.NeuPath, query: int) -> Tensor:
     """Score every node for one query by a pass over the whole graph."""
-    graph, encoder = model.graph_, model.network_[0]
-    assert isinstance(encoder, Encoder)
+    graph, encoder = model.graph_, model.network_.encoder
     count, slots, dim = len(graph.types), encoder.slots, encoder.dim
     targets = torch.from_numpy(np.repeat(np.arange(count), graph.last - graph.first))
     sources, kinds, types = (torch.from_numpy(a) for a in (graph.sources, graph.kinds, graph.types))
@@ -76,7 +75,7 @@ def plain_scores(model: npth.NeuPath, query: int) -> Tensor:
         number = torch.zeros(count, dtype=torch.long).index_add(0, targets, filled[sources].sum(1))
         filled = filled | (torch.arange(slots) < number[:, None])
         h = layer.update(torch.cat([h, q.masked_fill(q == -torch.inf, 0.0)], dim=-1)) * filled.unsqueeze(-1)
-    scores: Tensor = model.network_[1](h)
+    scores: Tensor = model.network_.decoder(h)
     return scores
 
 

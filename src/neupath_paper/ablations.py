@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Literal, Unpack
 
 import numpy as np
-from torch import Tensor, nn
+from torch import Tensor
 
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN
@@ -13,7 +13,7 @@ from neupath.learn.attention import AttentionPath
 from neupath.learn.models.class_table import ClassTable, Stage
 from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
 from neupath.learn.models.model import TRAINING_PARAMS, TrainingOptions
-from neupath.learn.models.neupath import Decoder, Encoder, EncoderLayer, LayerTrace, NeuPath
+from neupath.learn.models.neupath import Encoder, EncoderLayer, NeuPath, PublishedNetwork
 
 Pooling = Literal["tmax", "max", "mean", "sum"]
 POOLINGS = ("tmax", "max", "mean", "sum")
@@ -66,12 +66,12 @@ class AblatedNeuPath(NeuPath):
         kinds = graph.kinds if self.edge_types else np.broadcast_to(np.int64(0), graph.kinds.shape)
         return replace(graph, types=types, kinds=kinds)
 
-    def _make_network(self, hin: HIN) -> nn.Sequential:
+    def _make_network(self, hin: HIN) -> PublishedNetwork:
         layer = {"mean": MeanLayer, "sum": SumLayer}.get(self.pooling, EncoderLayer)
         num_types = len(hin.schema.node_types) if self.node_types else 1
         num_kinds = len(edge_kinds(hin.schema)) if self.edge_types else 1
-        encoder = Encoder(layer, self.dim, self.layers, self.paths, num_types, max(1, num_kinds), self.shared)
-        return nn.Sequential(encoder, Decoder(self.dim, self.paths))
+        sizes = self.dim, self.layers, self.paths, num_types, max(1, num_kinds)
+        return PublishedNetwork(Encoder(layer, *sizes, self.shared))
 
     def new_table(self, hin: HIN) -> ClassTable:
         cap = 0 if self.pooling in ("mean", "sum") else self.paths
@@ -89,9 +89,9 @@ class SumLayer(EncoderLayer):
 
     is_mean = False
 
-    def forward(self, h: Tensor, stage: Stage, traces: list[LayerTrace] | None = None) -> Tensor:  # noqa: ARG002
-        pooled = sum_candidates(*self.extract(h, stage), self.edge, stage, mean=self.is_mean)
-        return self.updated(h[stage.before], pooled, stage)
+    def compare(self, source: Tensor, target: Tensor, stage: Stage) -> tuple[Tensor, Tensor]:
+        """Return nothing chosen, and the sum or the mean of all candidates."""
+        return stage.count[:0], sum_candidates(source, target, self.edge, stage, mean=self.is_mean)
 
 
 class MeanLayer(SumLayer):

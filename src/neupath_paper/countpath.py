@@ -31,9 +31,9 @@ from neupath.graph.metapath import Link, arrow
 from neupath.graph.nodes import Rows
 from neupath.learn.labels import Pairs
 from neupath.learn.models.flat_graph import edge_kinds, over_all_nodes
+from neupath.learn.models.improved_neupath import MAX_HALF_PATHS, Entries, list_half_paths, row_dots, walk
 from neupath.learn.models.model import TRAINING_PARAMS, PairModel, TrainingOptions, check_counts, check_shapes
 from neupath.learn.models.training import EpochCallback, Recipe
-from neupath.learn.models.walk_counts import MAX_HALF_PATHS, Entries, list_half_paths, row_dots, walk
 from neupath.measures import Combination, Part
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from neupath import HIN
 from neupath.learn.models.class_table import ClassTable, build_batch
 from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
+from neupath.learn.models.improved_neupath import CountChannels
 from neupath.learn.models.neupath import Decoder, Encoder, EncoderLayer, NeuPath
-from neupath.learn.models.walk_counts import CountChannels
 
 Pool = Callable[[Tensor, Tensor], Tensor]
 """Takes the candidates of a node, (C, d), and zeros for each slot, (T, d), and returns what the slots get, (T, d)."""
@@ -84,13 +84,13 @@ def count_all(hin: HIN, channels: CountChannels) -> tuple[Tensor, Tensor]:
 
 def score_pairs(model: NeuPath, query: int, target: int) -> Tensor:
     """Return the improved variant's score of two rows, from whole passes over the graph."""
-    hin, (encoder, decoder, *counts) = model.hin_, model.network_
+    hin, encoder, decoder, counts = model.hin_, model.network_.encoder, model.network_.decoder, model.network_.counts
     c, t = hin.numbering.first(model.node_type_) + query, hin.numbering.first(model.target_type) + target
     h = encode_all(encoder, FlatGraph.of(hin), c)
     hidden = decoder.target(h[t].flatten()) + decoder.query(h[c].flatten())
-    if not counts:
+    if counts is None:
         return decoder.score(hidden.relu())
-    forward, backward = count_all(hin, counts[0])
+    forward, backward = count_all(hin, counts)
     f, b = forward[:, c], backward[:, t]  # (channels, nodes)
     both, own, other = (f * b).sum(-1), (f * f).sum(-1), (b * b).sum(-1)
     logs = [(1 + count).log() for count in (both, own, other, f.sum(-1), b.sum(-1))]

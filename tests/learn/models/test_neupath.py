@@ -22,7 +22,8 @@ from neupath.learn.labels import Pairs
 from neupath.learn.models import NeuPath
 from neupath.learn.models.class_table import ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph
-from neupath.learn.models.neupath import Features, find_tmax_torch
+from neupath.learn.models.improved_neupath import Features
+from neupath.learn.models.neupath import find_tmax_torch
 from tests.graphs import hins
 from tests.learn.models.plain_neupath import (
     assert_same_scores_and_gradients,
@@ -109,7 +110,7 @@ def test_shared_matrices_are_saved_once(hin: HIN, teacher: npth.PathSim, tmp_pat
     """The paper's exact configuration: T = 2, 10 epochs, one set of matrices for all layers."""
     model = NeuPath(dim=8, layers=4, epochs=1, variant="paper", shared=True, device="cpu")
     model.fit(hin, teacher=teacher, queries=users(9))
-    assert len(model.network_[0].layers) == 1
+    assert len(model.network_.encoder.layers) == 1
     loaded = npth.load_scorer(model.save(tmp_path), hin, device="cpu")
     np.testing.assert_array_equal(loaded.scores("u1"), model.scores("u1"))
 

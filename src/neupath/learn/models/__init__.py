@@ -1,9 +1,9 @@
 """The networks that learn, one file per model, and the base classes Model, PairModel and EmbeddingBaseline.
 
-`neupath.py` holds NeuPath, `rgcn.py` and `nbfnet.py` two published networks that users train too; `model.py` and
-`training.py` hold what all share. A new architecture is one file here and one line in `learn/registry.py`, or a
-plug-in, as those of `neupath_paper` are. Of the rooms only this package imports torch. It may import from
-`learn.labels`, `engine`, `graph` and `_runtime`.
+`neupath.py` holds NeuPath as published, `improved_neupath.py` what its default variant adds, `rgcn.py` and `nbfnet.py`
+two published networks that users train too; `model.py` and `training.py` hold what all share. A new architecture is one
+file here and one line in `learn/registry.py`, or a plug-in, as those of `neupath_paper` are. Of the rooms only this
+package imports torch. It may import from `learn.labels`, `engine`, `graph` and `_runtime`.
 """
 
 from neupath.errors import MissingExtraError

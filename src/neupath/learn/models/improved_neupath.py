@@ -1,19 +1,29 @@
-"""Count channels: how many walks join a query and a target, along softly chosen relations.
+"""What the improved variant of NeuPath adds to the published one (`neupath.py`): three things.
 
-T-max pooling sees T paths; a channel counts all of them. Each channel walks half-paths of some steps from the query and
-from the target. A step has a positive gate for each kind of edge φ and for staying, and multiplies edge weights:
+**The query.** PathSim (1) divides by how many paths the query itself has, so the decoder also sees its embedding h_c.
+
+**Counts of walks.** T slots cannot count beyond T, so the decoder also sees features f_ct of count channels:
+
+    y_ct = W_1·ReLU(W_2·(h_t[1..T] ‖ h_c[1..T] ‖ f_ct)) + w·f_ct                            in the place of (7)
+
+**The start.** The encoder starts near the identity: W_τ and the part of W_m for s near I, the part for t near 0, W_u
+near half of each of its two inputs. Otherwise some seeds do not learn.
+
+T-max pooling sees T paths; a count channel counts all of them, along softly chosen relations. Each walks half-paths of
+some steps from the query and from the target. A step has a positive gate for each kind of edge φ and for staying, and
+multiplies edge weights:
 
     F[c] = row c of Π_steps (Σ_φ g_φ·A_φ + g_stay·I)          B[t] = the same from the target, with gates of its own
     log1p of ⟨F[c], B[t]⟩, ‖F[c]‖², ‖B[t]‖², |F[c]|₁ and |B[t]|₁, and 2⟨F[c], B[t]⟩ / (‖F[c]‖² + ‖B[t]‖²)
 
 The second line is what a channel tells of a pair; |F[c]|₁ counts the walks to anywhere. Where query and target are of
 one type, both ends of the first half of the channels share their gates: then the ratio is PathSim over a gated path. In
-training, F is a sum over the half-paths p that the schema has, F = Σ_p a_p(gates)·W_p, so the
-graph is walked once, for labelled pairs alone.
+training, F is a sum over the half-paths p that the schema has, F = Σ_p a_p(gates)·W_p, so the graph is walked once, for
+labelled pairs alone.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -24,10 +34,18 @@ from torch import Tensor, nn
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.nodes import Rows
 from neupath.learn.labels import Pairs
+from neupath.learn.models.class_table import ClassBatch
 from neupath.learn.models.flat_graph import Ints, edge_kinds
 
-COUNTS, FEATURES = 5, 6
+if TYPE_CHECKING:
+    from neupath.learn.models.neupath import Encoder, EncoderLayer
+
+Features = Literal["all", "counts", "ratio"]
+FEATURES = ("all", "counts", "ratio")
+_COUNTS, _NUMBERS = 5, 6
 """How many numbers a channel tells of a pair: counts first, and the ratio last."""
+_NOISE = 0.3
+"""How far the encoder's matrices start from the identity, relative to random ones."""
 GATE_PACE = 50
 """How much faster gates learn than weights; at the same rate they stay nearly uniform."""
 MAX_HALF_PATHS = 150
@@ -35,6 +53,85 @@ MAX_HALF_PATHS = 150
 _TARGETS_PER_BLOCK = 1024
 _ENDS = ((0, 1), (0, 0), (1, 1))
 """Query and target, the query with itself, the target with itself."""
+
+
+# ---- The network ---------------------------------------------------------------------------------
+class ImprovedNetwork(nn.Module):
+    """The encoder, a decoder that sees target, query and counts, and the count channels, if there are any.
+
+    With `features` "ratio" it sees nothing but the ratio of the channels, and there is nothing to encode.
+    """
+
+    sees_query = True
+
+    def __init__(self, encoder: "Encoder", channels: int, features: Features) -> None:
+        super().__init__()
+        self.encoder, self.has_encoder = encoder, features != "ratio"
+        for layer in encoder.layers:
+            start_near_identity(layer)  # type: ignore[arg-type]
+        self.decoder = PairDecoder(encoder.dim, encoder.slots, channels, features)
+        self.counts: CountChannels | None = None
+
+    def decode(self, batch: ClassBatch) -> tuple[Tensor, ...]:
+        """Return the decoder's parts for each class as a target and as a query; (K, d) twice."""
+        shape = len(batch.stages[-1].before), self.encoder.slots, self.encoder.dim
+        h = self.encoder(batch) if self.has_encoder else torch.zeros(shape, device=batch.queries.device)
+        return self.decoder.target(h.flatten(1)), self.decoder.query(h.flatten(1))
+
+    def score(self, parts: tuple[Tensor, ...], which: Tensor, which_query: Tensor, features: Tensor | None) -> Tensor:
+        """Return the scores of pairs, given the classes of their targets and queries, and f; shape (pairs,)."""
+        target, query = parts
+        scores: Tensor = self.decoder(target[which], query[which_query], features)
+        return scores
+
+    def score_target(self, h: Tensor, features: Tensor | None) -> Tensor:
+        """Return the score of the first class for the last as its query, as a function of the former; (K, T, d).
+
+        The query's own embedding and the counts stay as they are.
+        """
+        h = h.flatten(1)
+        score: Tensor = self.decoder(self.decoder.target(h[:1]), self.decoder.query(h[-1:].detach()), features).sum()
+        return score
+
+
+@torch.no_grad()
+def start_near_identity(layer: "EncoderLayer") -> None:
+    """Move W_τ and A near I, C near 0, and W_u near the mean of what a node was and what it gets."""
+    identity = torch.eye(len(layer.extract_source.weight))
+    layer.project.mul_(_NOISE).add_(identity)
+    layer.extract_source.weight.mul_(_NOISE).add_(identity)
+    layer.extract_target.weight.mul_(_NOISE)
+    layer.update.weight.mul_(_NOISE).add_(torch.cat([identity, identity], dim=1) / 2)
+
+
+class PairDecoder(nn.Module):
+    """y = W_1·ReLU(W_2·(h_t ‖ h_c ‖ f)) + w·f, with W_2 in its three parts; f are some features of the channels.
+
+    For the ratio alone, y = w·f + a constant.
+    """
+
+    def __init__(self, dim: int, slots: int, channels: int, features: Features) -> None:
+        super().__init__()
+        counts = _COUNTS * channels
+        self.seen = {"all": slice(None), "counts": slice(counts), "ratio": slice(counts, None)}[features]
+        width = len(range(_NUMBERS * channels)[self.seen])
+        self.target = nn.Linear(dim * slots, dim)
+        self.query = nn.Linear(dim * slots, dim, bias=False)
+        self.counts = nn.Linear(width, dim, bias=False) if width and features != "ratio" else None
+        self.direct = nn.Linear(width, 1, bias=False) if width else None  # w
+        self.score = nn.Linear(dim, 1)  # W_1
+
+    def forward(self, target: Tensor, query: Tensor, counts: Tensor | None) -> Tensor:
+        """Return the score of each pair, given W_2's parts for h_t and h_c, and f; (pairs, d) twice to (pairs,)."""
+        hidden = target + query
+        if counts is None or self.direct is None:
+            scores: Tensor = self.score(torch.relu(hidden))
+        elif self.counts is None:
+            scores = self.direct(counts[..., self.seen]) + self.score.bias
+        else:
+            counts = counts[..., self.seen]
+            scores = self.score(torch.relu(hidden + self.counts(counts))) + self.direct(counts)
+        return scores.squeeze(-1)
 
 
 # ---- Half-paths -----------------------------------------------------------------------------------
