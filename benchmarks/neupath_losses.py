@@ -20,12 +20,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from neupath_variants import ndcg_by_query
 from torch import Tensor
 
 from neupath import load
 from neupath.errors import SourceWarning
 from neupath.graph.hin import HIN
-from neupath.learn.evaluation import ndcg_by_query, split_queries
+from neupath.learn.evaluation import split_queries
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.models import NeuPath
 from neupath.learn.models.model import weighted_error

@@ -7,9 +7,9 @@ import numpy as np
 from torch import Tensor
 
 from neupath.errors import QueryError
+from neupath.evidence.model_explanation import AttentionPath
 from neupath.graph.hin import HIN
 from neupath.graph.nodes import Id
-from neupath.learn.attention import AttentionPath
 from neupath.learn.models.class_table import ClassTable, Stage
 from neupath.learn.models.flat_graph import FlatGraph, edge_kinds
 from neupath.learn.models.model import TRAINING_PARAMS, TrainingOptions

@@ -19,7 +19,7 @@ from neupath.graph.hin import HIN, Csr, Edges, Floats
 from neupath.graph.nodes import Rows
 from neupath.io import load
 from neupath.learn import auto
-from neupath.learn.auto import Allowance, find_device, network, takes_too_long, train_auto
+from neupath.learn.auto import Allowance, find_device, takes_too_long, train_auto
 from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
 from neupath.learn.labels import Pairs
 from neupath.learn.registry import load_scorer
@@ -30,7 +30,7 @@ SIMILAR, OTHERS = 5, 10
 _TESTED = 100
 """Random targets that the AUC of a test query compares with its similar ones."""
 RUNS = "real.jsonl"
-LEARNERS = auto.LEARNERS | {"gat": network("gat", dim=64, epochs=40, attributes=True)}
+LEARNERS = auto.LEARNERS | {"gat": auto.learner("gat", dim=64, epochs=40, attributes=True)}
 """What is compared: the learners that `auto` tries, and a rival of theirs."""
 
 

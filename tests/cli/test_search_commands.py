@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import neupath as npth
-from neupath.learn.auto import Stack
 from neupath.learn.registry import make_model
+from neupath.learn.stack import Stack
 from neupath.measures import GRAPH_MEASURES, PPR, PathCount, restart_walk
 from tests.command_line import Run
 from tests.tables import BAD_FOLDERS, CAST, MOVIES, write

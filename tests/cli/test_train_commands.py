@@ -12,8 +12,9 @@ pytest.importorskip("torch")
 
 import neupath as npth
 from neupath.cli.train_commands import render_auto
-from neupath.learn.auto import AutoReport, Stack, Tried
+from neupath.learn.auto import AutoReport, Tried
 from neupath.learn.registry import make_model
+from neupath.learn.stack import Stack
 from neupath.live import LiveStore
 from neupath.store import Node, Update, write_store
 from tests.command_line import Run

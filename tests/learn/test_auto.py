@@ -19,10 +19,11 @@ from neupath.errors import SourceWarning
 from neupath.evidence.html_report import render_html
 from neupath.evidence.model_explanation import explain_model
 from neupath.learn import auto
-from neupath.learn.auto import STATE, Stack, choose_metric, score_by_query, train_auto
+from neupath.learn.auto import STATE, choose_metric, score_by_query, train_auto
 from neupath.learn.evaluation import evaluate_pairs
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.registry import make_model
+from neupath.learn.stack import Stack
 from neupath.live import LiveGraph
 from neupath.measures import Combination, Part
 from neupath.store import Node, Update
@@ -174,7 +175,7 @@ def test_only_the_networks_of_a_stack_have_a_device(monkeypatch: pytest.MonkeyPa
         devices.append(device)
         return npth.load_scorer(path, hin)
 
-    monkeypatch.setattr(auto, "load_scorer", spy)
+    monkeypatch.setattr("neupath.learn.stack.load_scorer", spy)
     assert npth.load_scorer(tmp_path, hin, "cuda").top_k("u3", k=1)
     assert devices == [None, "cuda"]
 

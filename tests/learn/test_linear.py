@@ -138,7 +138,7 @@ def test_features_that_say_nothing_have_no_weight(hin: HIN) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Linear(max_length=0), "max_length is 0; it must be at least 1"),
+        (lambda: Linear(max_length=0), "max_length is 0; give a whole number of at least 1"),
         (lambda: Linear(device="cuda"), "linear runs on the CPU alone"),
         (lambda: Linear().fit(graph()), "give either labelled pairs or a teacher"),
         (lambda: Linear().fit(graph(), [("u1", "u2", 1.0)] * 2), "^all labels are 1, which leaves nothing"),

@@ -163,7 +163,7 @@ def test_graded_labels_and_two_types(hin: HIN) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PathBoost(trees=0), "trees is 0; it must be at least 1"),
+        (lambda: PathBoost(trees=0), "trees is 0; give a whole number of at least 1"),
         (lambda: PathBoost(device="cuda"), "pathboost runs on the CPU alone"),
         (lambda: PathBoost().fit(shops()), "give either labelled pairs or a teacher"),
         (lambda: PathBoost().fit(shops(), [("u1", "u2", 1.0)] * 2), "^all labels are 1, which leaves nothing"),

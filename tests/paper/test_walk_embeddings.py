@@ -88,7 +88,7 @@ def test_a_model_belongs_to_its_nodes(toy: HIN, tmp_path: Path) -> None:
     ("make", "message"),
     [
         (lambda: Node2Vec("author", p=0), "p is 0; it must lie between 1/16 and 16"),
-        (lambda: Node2Vec("author", dim=0), "dim is 0; it must be at least 1"),
+        (lambda: Node2Vec("author", dim=0), "dim is 0; give a whole number of at least 1"),
         (lambda: Node2Vec("autor").fit(communities()), "no node type 'autor'"),
         (
             lambda: MetaPath2Vec("AP").fit(communities()),

@@ -12,8 +12,8 @@ import pytest
 import neupath as npth
 from neupath.client import Client, ServiceError
 from neupath.errors import WriteError
-from neupath.learn.auto import Stack
 from neupath.learn.registry import make_model
+from neupath.learn.stack import Stack
 from neupath.live import LiveStore
 from neupath.store import check, write_store
 from tests.patience import PATIENCE

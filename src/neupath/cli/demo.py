@@ -78,16 +78,14 @@ def _auto(hin: HIN, metapath: str) -> None:
 def _learn(hin: HIN, metapath: str, query: str) -> None:
     """Train NeuPath on labels alone, if torch is installed, and show what it learned."""
     try:
-        from neupath.learn.training_run import learn
+        from neupath.learn.training_run import DrawnLabels, learn
     except MissingExtraError as error:
         stdout.print(f"\nLearning from examples is left out: {error}", highlight=False, markup=False, soft_wrap=True)
         return
     _show_command(f"neupath train stdlib --metapath {metapath} --epochs 10 --device cpu --out model")
     with TemporaryDirectory() as folder, ProgressBars() as bars:
-        learn(
-            hin, "neupath", metapath, None, Path(folder), measure="pathsim", protocol="strict", seed=0,
-            settings={"epochs": 10, "device": "cpu"}, on_epoch=bars.show_epoch,
-        )  # fmt: skip
+        settings = {"epochs": 10, "device": "cpu"}
+        learn(hin, "neupath", DrawnLabels(metapath), Path(folder), settings, bars.show_epoch)
         model = load_scorer(folder, hin)
     _show_command(f"neupath evaluate stdlib --model model --metapath {metapath}")
     evaluation = compare_on_test(model, make_scorer(hin, metapath=metapath), "strict", 400, 0)

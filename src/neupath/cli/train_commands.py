@@ -83,16 +83,15 @@ def train(source: GraphSource, asked: requests.Train, as_json: JsonOption = Fals
     if asked.budget is not None:
         raise QueryError(f"--budget is for auto, and the architecture is {architecture}; leave it out")
     hin = source.load()
-    labels = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
-    if labels is not None and (few := too_few(labels)) is not None:
+    known = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
+    if known is not None and (few := too_few(known)) is not None:
         note(few)
-    from neupath.learn.training_run import learn
+    from neupath.learn.training_run import DrawnLabels, learn
 
+    drawn = DrawnLabels(str(asked.metapath), asked.measure, asked.protocol)
+    settings |= {"device": asked.device, "seed": asked.seed}
     with ProgressBars() as bars:
-        learned = learn(
-            hin, architecture, asked.metapath, labels, out, measure=asked.measure, protocol=asked.protocol,
-            seed=asked.seed, settings=settings | {"device": asked.device}, on_epoch=bars.show_epoch,
-        )  # fmt: skip
+        learned = learn(hin, architecture, drawn if known is None else known, out, settings, bars.show_epoch)
     if as_json:
         print_json(learned.to_dict())
         return

@@ -197,6 +197,22 @@ class Contribution:
         return dict(vars(self))
 
 
+@dataclass(frozen=True)
+class AttentionPath:
+    """A path instance behind a score: its nodes from the far end to the target, the links between, and its share."""
+
+    nodes: tuple[PathNode, ...]
+    links: tuple[str, ...]
+    weight: float
+    from_query: bool
+    """Whether the path starts at the query; the others tell the model what the target itself is like."""
+
+    @property
+    def metapath(self) -> str:
+        steps = zip(self.links, self.nodes[1:], strict=True)
+        return self.nodes[0].node_type + "".join(f" {link} {node.node_type}" for link, node in steps)
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
 class AttentionExplanation(_ModelExplanation):
     """What a learned model attends to when it scores two nodes: paths, each with its share of the attention.
@@ -205,7 +221,7 @@ class AttentionExplanation(_ModelExplanation):
     `contributions` added up.
     """
 
-    paths: Sequence[Any] = ()
+    paths: Sequence[AttentionPath] = ()
     groups: tuple[PathGroup, ...] = ()
     """The paths by the node in their middle, heaviest first, with their shares of the attention."""
     num_groups: int = 0
@@ -263,17 +279,12 @@ def describe_contributions(contributions: Sequence[Contribution]) -> str:
 def _explain_attention(scorer: Any, query: Id, target: Id, limit: int, paths: int) -> AttentionExplanation:
     """Group the paths that a model attends to by their middle node, as `explain` groups those of a measure."""
     traced = scorer.attention_paths(query, target, max(limit, _ATTENTION_PATHS))
-    by_node: dict[PathNode, list[Any]] = defaultdict(list)
+    by_node: dict[PathNode, list[AttentionPath]] = defaultdict(list)
     for path in traced:
-        node = path.nodes[min(middle_of(len(path.links)), len(path.links))]
-        by_node[PathNode(node.node_type, node.id, node.name)].append(path)
+        by_node[path.nodes[min(middle_of(len(path.links)), len(path.links))]].append(path)
     groups = []
     for middle, own in by_node.items():
-        instances = tuple(
-            PathInstance(tuple(PathNode(n.node_type, n.id, n.name) for n in path.nodes), path.links, path.weight,
-                         path.weight)
-            for path in own[:paths]
-        )  # fmt: skip
+        instances = tuple(PathInstance(path.nodes, path.links, path.weight, path.weight) for path in own[:paths])
         groups.append(PathGroup(middle, len(own), None, sum(path.weight for path in own), instances))
     groups.sort(key=lambda group: -group.share)
     explanation = AttentionExplanation(

@@ -12,7 +12,7 @@ from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.nodes import Id, Rows
-from neupath.learn.labels import Pairs, Protocol, check_protocol, read_pairs
+from neupath.learn.labels import Protocol, check_protocol, read_pairs
 
 _BLOCK = 64
 TOP, CUT = 10, 20
@@ -233,45 +233,6 @@ def evaluate(scorer: Scorer, teacher: Scorer, queries: Sequence[Id], protocol: P
         means["ndcg"], means["released"], means["recall"],
         len(rows), len(ranking["ndcg"]), seconds / len(rows),
     )  # fmt: skip
-
-
-def ndcg_by_query(
-    scorer: Scorer, teacher: Scorer, queries: Sequence[Id], seen: Pairs | None = None
-) -> list[float | None]:
-    """Return the graded nDCG@20 of each query against all targets but itself; None where no target is related.
-
-    Parameters
-    ----------
-    scorer
-        The scorer to judge.
-    teacher
-        The exact measure, fitted to the same graph.
-    queries
-        Ids of the queries to test on.
-    seen
-        The labels that the scorer learned from. A symmetric measure gives (x, y) and (y, x) one score, so a target y of
-        a query x is left out if (y, x) was among them.
-
-    >>> from neupath import PathSim, load
-    >>> from neupath.measures import JoinSim
-    >>> hin = load("toy")
-    >>> ndcg_by_query(PathSim("APVPA").fit(hin), PathSim("APVPA").fit(hin), ["Mike"])
-    [1.0]
-
-    """
-    rows = scorer.hin_.nodes[scorer.source_type].find_many(list(queries))
-    values: list[float | None] = []
-    for start in range(0, len(rows), _BLOCK):
-        block = rows[start : start + _BLOCK]
-        for row, scores, truth in zip(block, scorer.score_rows(block), teacher.score_rows(block), strict=True):
-            keep = np.ones(len(truth), dtype=np.bool_)
-            if scorer.source_type == scorer.target_type:
-                keep[row] = False
-                if seen is not None:
-                    keep[seen.queries[seen.targets == row]] = False
-            related = truth[keep].max(initial=0.0) > 0
-            values.append(ndcg(truth[keep], scores[keep]) if related else None)
-    return values
 
 
 # ---- Intervals -----------------------------------------------------------------------------------

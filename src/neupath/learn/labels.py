@@ -4,10 +4,12 @@ People give numbers on some scale, yes and no, ranks, several opinions, opinions
 examples of similar pairs alone. All become `Pairs`: rows, one score per pair, and a weight.
 """
 
+import json
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack
 
@@ -17,7 +19,7 @@ import pyarrow.csv
 
 from neupath.engine.scorer import Scorer, check_names
 from neupath.errors import QueryError, SourceError, SourceWarning, listed
-from neupath.graph.hin import HIN, Floats, check_graph
+from neupath.graph.hin import HIN, Floats, check_graph, digest
 from neupath.graph.nodes import Id, Rows, id_of
 from neupath.io.table_files import open_table
 
@@ -83,6 +85,15 @@ class Pairs:
         queries, targets = np.append(self.queries, query), np.append(self.targets, target)
         scores, weights = np.append(self.scores, score), np.append(self.weights, 1.0)
         return replace(self, queries=queries, targets=targets, scores=scores, weights=weights)
+
+
+def fingerprint(hin: HIN, labels: Sequence[Pairs], settings: Mapping[str, object]) -> str:
+    """Return a digest of a graph, labels and settings: of all that decides what a run learns."""
+    combined = sha256(json.dumps([digest(hin), [pairs.node_type for pairs in labels], dict(settings)]).encode())
+    for pairs in labels:
+        for column in (pairs.queries, pairs.targets, pairs.scores, pairs.weights):
+            combined.update(np.ascontiguousarray(column).tobytes())
+    return combined.hexdigest()
 
 
 def check_one_type(pairs: Pairs, learner: str) -> None:

@@ -4,7 +4,6 @@ The simplest learner that can say "these paths count for a pair, and those again
 """
 
 from pathlib import Path
-from typing import Unpack
 
 import numpy as np
 from scipy.special import expit
@@ -14,7 +13,7 @@ from neupath.graph.hin import Floats
 from neupath.graph.nodes import Rows
 from neupath.learn.inference.fitting import folds_of, rest_of
 from neupath.learn.labels import Pairs
-from neupath.learn.path_learner import COUNT, PathLearner, PathLearnerOptions
+from neupath.learn.path_learner import COUNT, PathLearner
 
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001)
 """The penalties that are tried, relative to the mean loss of a label."""
@@ -55,13 +54,6 @@ class Linear(PathLearner):
     """
 
     name = "linear"
-
-    def __init__(self, max_length: int = 4, **options: Unpack[PathLearnerOptions]) -> None:
-        super().__init__(max_length, **options)
-
-    def params(self) -> dict[str, object]:
-        names = ("max_length", "candidates", "seed")
-        return {name: getattr(self, name) for name in names} | {"learned": self.learned_}
 
     @property
     def weights_(self) -> list[tuple[str, float]]:

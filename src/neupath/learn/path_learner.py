@@ -8,14 +8,14 @@ from typing import Any, Self, TypedDict, Unpack
 
 import numpy as np
 
+from neupath.engine.hits import check_whole
 from neupath.engine.scorer import LearnedScorer, check_names
 from neupath.errors import QueryError, SourceError, first_line
 from neupath.evidence.explanation import explain
-from neupath.evidence.model_explanation import Contribution
+from neupath.evidence.model_explanation import AttentionPath, Contribution
 from neupath.graph.hin import HIN, Floats, check_graph
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id, Rows
-from neupath.learn.attention import AttentionNode, AttentionPath
 from neupath.learn.inference.features import compute_features
 from neupath.learn.inference.infer import feature_table
 from neupath.learn.labels import LabelOptions, Pairs, collect_labels
@@ -50,20 +50,23 @@ class PathLearner(LearnedScorer):
     """
 
     lists_zeros = False
+    param_names: tuple[str, ...] = ("max_length", "candidates", "seed")
 
-    def __init__(self, max_length: int, **options: Unpack[PathLearnerOptions]) -> None:
+    def __init__(self, max_length: int = 4, **options: Unpack[PathLearnerOptions]) -> None:
         check_names(type(self).__name__, options, sorted(PathLearnerOptions.__annotations__))
-        check_least(1, max_length=max_length)
         if options.get("device") not in (None, "cpu"):
             raise QueryError(
                 f"‹device› is {options['device']!r}; {self.name} runs on the CPU alone", parameter="device"
             )
-        self.max_length, self.candidates = max_length, options.get("candidates", 5000)
+        self.max_length, self.candidates = check_whole("max_length", max_length, 1), options.get("candidates", 5000)
         self.seed, self.learned_ = options.get("seed", 0), options.get("learned")
         self._identity: object | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002
-        return {name: value for name, value in self.params().items() if name != "learned"}
+        return {name: getattr(self, name) for name in self.param_names}
+
+    def params(self) -> dict[str, object]:
+        return self.get_params() | {"learned": self.learned_}
 
     def __repr__(self) -> str:
         params = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
@@ -222,12 +225,9 @@ class PathLearner(LearnedScorer):
             measure = measures_along(known[text])[0]
             why = explain(self.hin_, known[text], query, target, measure=measure, limit=limit, k=None)
             paths += [
-                AttentionPath(
-                    tuple(AttentionNode(node.node_type, node.id, node.name) for node in path.nodes), path.links,
-                    value / total * path.share / why.score, from_query=True,
-                )
+                AttentionPath(path.nodes, path.links, value / total * path.share / why.score, from_query=True)
                 for path in why.instances
-            ]  # fmt: skip
+            ]
         return sorted(paths, key=lambda path: -path.weight)[:limit]
 
     # ---- Saving ----------------------------------------------------------------------------------
@@ -259,10 +259,3 @@ class PathLearner(LearnedScorer):
     @abstractmethod
     def _read(self, folder: Path) -> None:
         """Take what was learned from `learned` or from a folder, and check that it fits the graph."""
-
-
-def check_least(least: int, **settings: int) -> None:
-    """Raise if a setting is below the least value allowed."""
-    for name, value in settings.items():
-        if value < least:
-            raise QueryError(f"‹{name}› is {value}; it must be at least {least}", parameter=name)

@@ -14,6 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from neupath._runtime.files import write_text
+from neupath.engine.hits import check_whole
 from neupath.errors import MissingExtraError, SourceError, first_line
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import arrow
@@ -21,7 +22,7 @@ from neupath.graph.nodes import Rows
 from neupath.learn.attributes import PairAttributes
 from neupath.learn.inference.fitting import folds_of, rest_of
 from neupath.learn.labels import Pairs
-from neupath.learn.path_learner import NORMALISED, PathLearner, PathLearnerOptions, check_least
+from neupath.learn.path_learner import NORMALISED, PathLearner, PathLearnerOptions
 
 TREES = "trees.txt"
 _THREADS = 1
@@ -70,6 +71,7 @@ class PathBoost(PathLearner):
     """
 
     name = "pathboost"
+    param_names = ("max_length", "trees", "leaves", "learning_rate", "attributes", "candidates", "seed")
     saved_files = (TREES,)
 
     def __init__(
@@ -83,13 +85,8 @@ class PathBoost(PathLearner):
         **options: Unpack[PathLearnerOptions],
     ) -> None:
         super().__init__(max_length, **options)
-        check_least(1, trees=trees)
-        check_least(2, leaves=leaves)
-        self.trees, self.leaves, self.learning_rate, self.attributes = trees, leaves, learning_rate, attributes
-
-    def params(self) -> dict[str, object]:
-        names = ("max_length", "trees", "leaves", "learning_rate", "attributes", "candidates", "seed")
-        return {name: getattr(self, name) for name in names} | {"learned": self.learned_}
+        self.trees, self.leaves = check_whole("trees", trees, 1), check_whole("leaves", leaves, 2)
+        self.learning_rate, self.attributes = learning_rate, attributes
 
     # ---- Learning --------------------------------------------------------------------------------
     def _learn(self, labels: Pairs) -> None:

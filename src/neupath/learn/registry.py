@@ -109,6 +109,11 @@ def check_architecture(architecture: str, allowed: Collection[str] = ARCHITECTUR
     return architecture
 
 
+def is_network(name: str) -> bool:
+    """Whether a learner passes over all edges in each epoch of its training, on a GPU if there is one."""
+    return name in ARCHITECTURES and "epochs" not in ARCHITECTURES[name].lacks
+
+
 def make_model(architecture: str, **settings: Any) -> Any:
     """Make an untrained model.
 
@@ -162,7 +167,7 @@ def load_scorer(folder: str | Path, hin: HIN, device: str | None = None) -> Scor
     if name in ARCHITECTURES:
         return ARCHITECTURES[name].import_class().from_folder(Path(folder), params, hin, device)
     if name == "stack":
-        from neupath.learn.auto import Stack
+        from neupath.learn.stack import Stack
 
         return Stack.from_folder(Path(folder), params, hin, device)
     if name == "pathranker":  # before 0.1.0: a combination, and how it was learned

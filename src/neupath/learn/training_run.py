@@ -14,7 +14,7 @@ from neupath.graph.hin import HIN, Floats
 from neupath.learn.evaluation import auc, evaluate_pairs, r_squared, split_queries
 from neupath.learn.inference import Inferred, infer
 from neupath.learn.inference.fitting import folds_of, rest_of
-from neupath.learn.labels import NodeTypes, Pairs, Protocol, draw_pairs, read_pairs, with_negatives
+from neupath.learn.labels import Pairs, Protocol, draw_pairs, with_negatives
 from neupath.learn.models import Model
 from neupath.learn.models.training import CHECKPOINT, EpochCallback, ignore_epoch
 from neupath.learn.path_learner import PathLearner
@@ -70,58 +70,48 @@ def embed(
     return TrainedEmbedding(str(scorer.save(folder)), architecture, scorer.node_type_, perf_counter() - began)
 
 
+@dataclass(frozen=True)
+class DrawnLabels:
+    """Labels that a measure along a meta-path gives to the queries that training may see."""
+
+    metapath: str
+    measure: str = "pathsim"
+    protocol: Protocol = "strict"
+
+
 def learn(
-    hin: HIN,
-    architecture: str,
-    metapath: str | None,
-    pairs: Any,
-    folder: Path,
-    *,
-    measure: str,
-    protocol: Protocol,
-    seed: int,
-    settings: dict[str, Any],
+    hin: HIN, architecture: str, labels: Pairs | DrawnLabels, folder: Path, settings: dict[str, Any],
     on_epoch: EpochCallback = ignore_epoch,
-    node_type: NodeTypes = None,
-) -> TrainedModel:
-    """Train a model on labels drawn from a measure, or on labelled pairs; save it with its log and learning curve.
+) -> TrainedModel:  # fmt: skip
+    """Train a model with some settings, its seed among them; save it, with its log and learning curve if it has them.
 
     `on_epoch` is no `Progress`: it receives the errors of each epoch, which a progress bar does not know.
     """
-    scorer = make_model(architecture, seed=seed, **settings)
-    if isinstance(scorer, PathLearner):
-        return _fit_paths(hin, scorer, metapath, pairs, folder, measure, protocol, node_type)
-    labels: dict[str, Any] = {"pairs": pairs, "node_type": node_type}
-    if metapath is not None:
-        teacher = measure_named(measure, metapath).fit(hin)
-        split = split_queries(hin, teacher.source_type, seed=seed)
-        labels = {"teacher": teacher, "queries": split.train, "validation": split.validation, "protocol": protocol}
-    scorer.fit(hin, **labels, folder=folder, on_epoch=on_epoch)
-    scorer.save(folder)
+    model = make_model(architecture, **settings)
+    options: dict[str, Any] = {}
+    if isinstance(labels, DrawnLabels):
+        teacher = measure_named(labels.measure, labels.metapath).fit(hin)
+        split = split_queries(hin, teacher.source_type, seed=model.seed)
+        options = {"teacher": teacher, "queries": split.train, "protocol": labels.protocol}
+    if isinstance(model, PathLearner):
+        began = perf_counter()
+        known = labels if isinstance(labels, Pairs) else draw_pairs(**options, seed=model.seed)
+        model.fit(hin, known).save(folder)
+        seconds, error = perf_counter() - began, evaluate_pairs(model, known).rmse or 0.0
+        return TrainedModel(str(folder), architecture, model.rounds_, model.rounds_, error, None, seconds)
+    if isinstance(labels, DrawnLabels):
+        options["validation"] = split.validation
+    model.fit(hin, labels if isinstance(labels, Pairs) else None, **options, folder=folder, on_epoch=on_epoch)
+    model.save(folder)
     (folder / CHECKPOINT).unlink(missing_ok=True)  # the run is over; the same command again starts a new one
     from neupath.evidence.drawing import draw_curve
 
-    draw_curve([asdict(epoch) for epoch in scorer.log_], folder / CURVE)
-    best = min(scorer.log_, key=lambda epoch: epoch.validation_rmse)
+    draw_curve([asdict(epoch) for epoch in model.log_], folder / CURVE)
+    best = min(model.log_, key=lambda epoch: epoch.validation_rmse)
     return TrainedModel(
-        str(folder), architecture, len(scorer.log_), best.epoch, best.train_rmse, scorer.validation_rmse_,
-        sum(epoch.seconds for epoch in scorer.log_), scorer.metapaths() if hasattr(scorer, "metapaths") else None,
+        str(folder), architecture, len(model.log_), best.epoch, best.train_rmse, model.validation_rmse_,
+        sum(epoch.seconds for epoch in model.log_), model.metapaths() if hasattr(model, "metapaths") else None,
     )  # fmt: skip
-
-
-def _fit_paths(
-    hin: HIN, model: PathLearner, metapath: str | None, pairs: Any, folder: Path, measure: str, protocol: Protocol,
-    node_type: NodeTypes,
-) -> TrainedModel:  # fmt: skip
-    began = perf_counter()
-    if metapath is None:
-        labels = read_pairs(hin, pairs, node_type, examples=True)
-    else:
-        teacher = measure_named(measure, metapath).fit(hin)
-        labels = draw_pairs(teacher, split_queries(hin, teacher.source_type, seed=model.seed).train, protocol)
-    model.fit(hin, labels).save(folder)
-    seconds, error = perf_counter() - began, evaluate_pairs(model, labels).rmse or 0.0
-    return TrainedModel(str(folder), model.name, model.rounds_, model.rounds_, error, None, seconds)
 
 
 # ---- Comparison ----------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from neupath.errors import NeuPathError, QueryError, WriteError
 from neupath.evidence.counterfactuals import BUDGET, what_if
 from neupath.evidence.significance import hits_with
 from neupath.graph.hin import HIN
-from neupath.learn.labels import join_types
+from neupath.learn.labels import join_types, read_pairs
 from neupath.learn.registry import ARCHITECTURES, make_scorer, required_metapath
 from neupath.measures import Combination
 from neupath.service.child_process import begin_child
@@ -179,16 +179,14 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
             progress=lambda text, done, total: reporter.progress(done, total or done, text),
         )  # fmt: skip
         return _write_report(spec, {name: value for name, value in found.to_dict().items() if name != "folder"})
-    from neupath.learn.training_run import learn
+    from neupath.learn.training_run import DrawnLabels, learn
 
+    drawn = DrawnLabels(str(request.metapath), request.measure, request.protocol)
+    labels = drawn if pairs is None else read_pairs(spec.hin, pairs, types, examples=True)
     lacks = ARCHITECTURES[architecture].lacks
     settings = {"layers": 2, "epochs": 30} | given(request, "layers", "epochs", "dim", "paths", "learning_rate")
     settings = {name: value for name, value in settings.items() if name not in lacks}
-    trained = learn(
-        spec.hin, architecture, request.metapath, pairs, folder, measure=request.measure,
-        protocol=request.protocol, seed=request.seed, settings=settings, on_epoch=reporter.epoch,
-        node_type=types,
-    )  # fmt: skip
+    trained = learn(spec.hin, architecture, labels, folder, settings | {"seed": request.seed}, reporter.epoch)
     report = trained.to_dict()
     del report["folder"]  # clients need not know where the service keeps it
     return _write_report(spec, report)

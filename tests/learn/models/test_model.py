@@ -110,16 +110,16 @@ FEW = [("u1", "u2", 1.0), ("u1", "u3", 0.5), ("u2", "u4", 0.0)]
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: NeuPath(dim=1), "dim is 1; it must be at least 2"),
+        (lambda: NeuPath(dim=1), "dim is 1; give a whole number of at least 2"),
         (lambda: NeuPath(layers=0), "layers is 0"),
         (lambda: NeuPath(device="tpu9"), "device is 'tpu9'"),
         (lambda: NeuPath(device="meta"), "device is 'meta'; it can be 'cpu' or 'cuda'"),
         (lambda: NeuPath(channels=-1), "channels is -1"),
         (lambda: NeuPath(epochs=0).fit(library(), FEW), "epochs is 0; it must be more than 0, and finite"),
-        (lambda: RGCN(dim=0), "dim is 0; it must be at least 1"),
+        (lambda: RGCN(dim=0), "dim is 0; give a whole number of at least 1"),
         (lambda: RGCN(layers=0), "layers is 0"),
         (lambda: RGCN(seed=-1).fit(library(), FEW), "seed is -1"),
-        *((lambda kind=kind: kind(batch_size=0), "batch_size is 0; it must be at least 1")
+        *((lambda kind=kind: kind(batch_size=0), "batch_size is 0; give a whole number of at least 1")
           for kind in (NeuPath, NBFNet, RGCN)),
         *((lambda kind=kind: kind(batch_size=9).fit(library(), FEW),
            "batch_size is 9 queries, and the labels to learn from are of 2; use at most")

@@ -18,14 +18,15 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from neupath._runtime.files import write_whole
+from neupath.engine.hits import check_whole
 from neupath.engine.scorer import LearnedScorer
 from neupath.errors import NotEnoughMemoryError, OtherNodesError, QueryError, SchemaError, SourceError, first_line
 from neupath.graph.hin import HIN, Floats, check_graph, digest_nodes
 from neupath.graph.metapath import Schema
 from neupath.graph.nodes import Id, Rows
 from neupath.learn.inference.fitting import rest_of
-from neupath.learn.labels import LabelOptions, Pairs, check_one_type, collect_labels, draw_pairs
-from neupath.learn.models.training import Epoch, EpochCallback, Recipe, RunOptions, ignore_epoch, run_fingerprint, train
+from neupath.learn.labels import LabelOptions, Pairs, check_one_type, collect_labels, draw_pairs, fingerprint
+from neupath.learn.models.training import Epoch, EpochCallback, Recipe, RunOptions, ignore_epoch, train
 
 WEIGHTS = "weights.safetensors"
 
@@ -191,8 +192,8 @@ def _schema_difference(trained: dict[str, list[str]], other: dict[str, list[str]
 def check_counts(least: int = 1, **counts: int | None) -> None:
     """Raise if a number is below the least one allowed; None means that the model chooses."""
     for parameter, value in counts.items():
-        if value is not None and value < least:
-            raise QueryError(f"‹{parameter}› is {value}; it must be at least {least}", parameter=parameter)
+        if value is not None:
+            check_whole(parameter, value, least)
 
 
 def check_seed(seed: int) -> None:
@@ -371,8 +372,8 @@ class PairModel(Model):
     def _train(self, hin: HIN, learn: Pairs, check: Pairs, folder: Path | None, on_epoch: EpochCallback) -> None:
         """Train the network on the labels in `learn`, and keep the epoch that is best on those in `check`."""
         self.node_type_, self.target_type_ = learn.node_type, learn.target_type
-        fingerprint = run_fingerprint(hin, (learn, check), self.params())
-        options = RunOptions(folder, fingerprint, on_epoch, self.records_steps)
+        made_by = fingerprint(hin, (learn, check), self.params())
+        options = RunOptions(folder, made_by, on_epoch, self.records_steps)
         with names_full_gpu():
             self._set_network(hin)
             batches, validation = self._batches(learn), self._batches(check)

@@ -33,7 +33,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 
 import numpy as np
 import torch
@@ -43,7 +43,6 @@ from neupath.engine.scorer import Updater
 from neupath.errors import QueryError, SourceError
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.nodes import Id, Mask, Rows
-from neupath.learn.attention import AttentionPath
 from neupath.learn.labels import Pairs
 from neupath.learn.models.class_table import ClassBatch, ClassTable, Stage, build_batch
 from neupath.learn.models.flat_graph import FlatGraph, Ints, edge_kinds, has_triton
@@ -65,6 +64,9 @@ from neupath.learn.models.model import (
 )
 from neupath.learn.models.neupath_updates import NeuPathUpdater
 from neupath.learn.models.training import Recipe
+
+if TYPE_CHECKING:
+    from neupath.evidence.model_explanation import AttentionPath
 
 Variant = Literal["improved", "paper"]
 _VARIANTS = ("improved", "paper")
@@ -464,7 +466,7 @@ class NeuPath(PairModel):
         return bound
 
     # ---- Explaining ------------------------------------------------------------------------------
-    def attention_paths(self, query: Id, target: Id, limit: int = 10) -> list[AttentionPath]:
+    def attention_paths(self, query: Id, target: Id, limit: int = 10) -> "list[AttentionPath]":
         """Return the path instances with the largest share in one score, heaviest first."""
         if limit < 1:
             raise QueryError(f"‹limit› is {limit}; show at least 1 path")

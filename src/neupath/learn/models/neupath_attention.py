@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from neupath.evidence.groups import PathNode
+from neupath.evidence.model_explanation import AttentionPath
 from neupath.graph.metapath import arrow
-from neupath.learn.attention import AttentionNode, AttentionPath
 from neupath.learn.models.class_table import Stage, build_batch
 from neupath.learn.models.flat_graph import Ints, edge_kinds
 
@@ -110,7 +111,7 @@ class _ScoreTrace:
         for node in nodes:
             position = int(np.searchsorted(numbering.starts, node, side="right")) - 1
             node_type, row = numbering.node_types[position], node - numbering.starts[position]
-            named.append(AttentionNode(node_type, hin.nodes[node_type].id(row), hin.nodes[node_type].name(row)))
+            named.append(PathNode(node_type, hin.nodes[node_type].id(row), hin.nodes[node_type].name(row)))
         arrows = tuple(arrow((links[kind],)) for kind in kinds)
         return AttentionPath(tuple(named), arrows, weight, nodes[0] == self.query)
 

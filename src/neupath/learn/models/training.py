@@ -2,11 +2,10 @@
 
 import json
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
-from hashlib import sha256
 from inspect import unwrap
 from pathlib import Path
 from time import perf_counter
@@ -20,8 +19,6 @@ from torch import Tensor, nn
 
 from neupath._runtime.files import write_text, write_whole
 from neupath.errors import QueryError, SourceError
-from neupath.graph.hin import HIN, digest
-from neupath.learn.labels import Pairs
 
 CHECKPOINT, LOG = "checkpoint.safetensors", "log.jsonl"
 _REMOVE = "remove it to start again"
@@ -82,15 +79,6 @@ class RunOptions:
     on_epoch: EpochCallback = ignore_epoch
     records: bool = False
     """Whether steps can be recorded as CUDA graphs: no value on the device decides what is computed."""
-
-
-def run_fingerprint(hin: HIN, labels: Sequence[Pairs], params: Mapping[str, object]) -> str:
-    """Return a digest of a graph, labels and settings."""
-    combined = sha256(json.dumps([digest(hin), [pairs.node_type for pairs in labels], dict(params)]).encode())
-    for pairs in labels:
-        for column in (pairs.queries, pairs.targets, pairs.scores, pairs.weights):
-            combined.update(np.ascontiguousarray(column).tobytes())
-    return combined.hexdigest()
 
 
 def train(
