@@ -34,7 +34,7 @@ def questions(draw: st.DrawFn) -> tuple[HIN, str, str, str, int, int, int]:
     sizes = {"a": rng.integers(3, 6), "b": rng.integers(2, 5), "c": rng.integers(1, 4)}
     is_weighted = draw(st.booleans())
     edges = {}
-    for relation, most in {"a -r-> b": 8, "b -t-> c": 4, "b -near- b": 2}.items():
+    for relation, most in {"a -r-> b": 7, "b -t-> c": 3, "b -near- b": 2}.items():
         ends = sizes[relation[0]], sizes[relation[-1]]
         places = rng.choice(ends[0] * ends[1], min(most, ends[0] * ends[1]), replace=False)
         weights = rng.choice([1.0, 2.0, 0.5], len(places)) if is_weighted else np.ones(len(places))

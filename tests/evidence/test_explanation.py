@@ -2,7 +2,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
@@ -13,6 +13,7 @@ from tests.graphs import graph_of, hins_with_path
 from tests.walks import Walker
 
 
+@settings(max_examples=50)
 @given(hins_with_path(symmetric=True), st.sampled_from(sorted(MEASURES)), st.data())
 @pytest.mark.slow
 def test_shares_of_all_paths_sum_to_the_score(case: tuple[HIN, MetaPath], measure: str, data: st.DataObject) -> None:
@@ -31,6 +32,7 @@ def test_shares_of_all_paths_sum_to_the_score(case: tuple[HIN, MetaPath], measur
     assert weights == sorted(weights, reverse=True) or np.allclose(weights, sorted(weights, reverse=True))
 
 
+@settings(max_examples=50)
 @given(hins_with_path(symmetric=True), st.integers(0, 3), st.data())
 @pytest.mark.slow
 def test_the_paths_are_the_walks_heaviest_first(case: tuple[HIN, MetaPath], limit: int, data: st.DataObject) -> None:

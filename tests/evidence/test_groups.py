@@ -34,6 +34,7 @@ def path_weight(walker: Walker, walk: Walk, measure: str) -> float:
 CASES = st.one_of(hins_with_path(symmetric=True), hins_with_path(symmetric=False))
 
 
+@settings(max_examples=60)
 @given(CASES, st.sampled_from(sorted(MEASURES)), st.data())
 @pytest.mark.slow
 def test_groups_are_those_of_all_walks(case: tuple[HIN, MetaPath], measure: str, data: st.DataObject) -> None:

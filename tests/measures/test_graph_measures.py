@@ -441,14 +441,14 @@ def test_estimates_depend_neither_on_the_batch_nor_on_the_run(
     measure, tolerance: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     estimating(monkeypatch)
-    estimate = measure("a", tolerance=tolerance).fit(random_graph(200, 500))
-    rows = np.arange(200)
+    estimate = measure("a", tolerance=tolerance).fit(random_graph(100, 250))
+    rows = np.arange(100)
     scores = estimate.score_rows(rows)
     assert np.array_equal(scores, np.concatenate([estimate.score_rows(rows[at : at + 1]) for at in rows]))
     for cores in (1, 3):
         monkeypatch.setattr(simrank_module, "count_cores", lambda cores=cores: cores)
         monkeypatch.setattr(commutetime, "count_cores", lambda cores=cores: cores)
-        again = measure("a", tolerance=tolerance).fit(random_graph(200, 500))
+        again = measure("a", tolerance=tolerance).fit(random_graph(100, 250))
         assert np.array_equal(scores, again.score_rows(rows))
         assert again.error_ == estimate.error_
 
