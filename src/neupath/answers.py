@@ -23,7 +23,7 @@ from neupath.learn.registry import (
     suggested_type,
 )
 from neupath.measures import Combination, is_graph_measure
-from neupath.requests import Compare, Evidence, Explain, Join, Search, SetOfNodes, Similarity, Targets
+from neupath.requests import Compare, Evidence, Explain, Join, Search, SetOfNodes, Similarity, Targets, Train
 
 if TYPE_CHECKING:
     from neupath.engine.join import Joined
@@ -217,6 +217,33 @@ def compare(hin: HIN, asked: Compare) -> "RankComparison":
     is_set = asked.added or asked.removed
     members = read_set(hin, scorers[0].source_type, asked.query, asked) if is_set else None
     return compare_rankings(scorers, asked.query if members is None else members.as_dict(), asked.k)
+
+
+# ---- Train ---------------------------------------------------------------------------------------
+SETTINGS = ("layers", "paths", "dim", "epochs", "learning_rate")
+
+
+def settings_of(asked: Train) -> dict[str, Any]:
+    """Return the settings of an architecture that are given."""
+    return given(asked, *SETTINGS) | ({"attributes": True} if asked.attributes else {})
+
+
+def check_training(asked: Train) -> None:
+    """Raise if an option of training from labels would be ignored, or needs another."""
+    architecture = asked.chosen_architecture
+    if (asked.metapath is None) == (asked.pairs is None):
+        raise QueryError("give either ‹metapath›, to draw labels from a measure, or ‹pairs›, the labels themselves")
+    if asked.pairs is None and given(asked, "node_type", "query_type", "target_type"):
+        raise QueryError("the labels take their node type from ‹metapath›; leave out ‹node_type›")
+    if architecture == "auto":
+        if asked.pairs is None:
+            raise QueryError("auto judges learners by labels of your own; give ‹pairs›, or another ‹architecture›")
+        for name in settings_of(asked):
+            raise QueryError(
+                f"auto chooses the settings of what it tries; leave out ‹{name}›, or give an ‹architecture›"
+            )
+    elif asked.budget is not None:
+        raise QueryError(f"‹budget› is for auto, and the architecture is {architecture}; leave it out")
 
 
 # ---- Join ----------------------------------------------------------------------------------------

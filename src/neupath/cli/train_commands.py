@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Group
 
-from neupath import requests
-from neupath.answers import given
+from neupath import answers, requests
 from neupath.cli.program import printable
 from neupath.cli.terminal import (
     GraphSource,
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
 
 
 # ---- train ---------------------------------------------------------------------------------------
-_SETTINGS = ("layers", "paths", "dim", "epochs", "learning_rate")
-
-
 @takes_options
 def train(source: GraphSource, asked: requests.Train, as_json: JsonOption = False) -> None:
     """Learn similarity from labelled pairs, or from labels that an exact measure gives for 400 queries.
@@ -64,24 +60,15 @@ def train(source: GraphSource, asked: requests.Train, as_json: JsonOption = Fals
     """
     architecture, pairs, out = asked.chosen_architecture, asked.pairs, asked.out
     _check_folder(out, source)
-    settings = given(asked, *_SETTINGS) | ({"attributes": True} if asked.attributes else {})
+    settings = answers.settings_of(asked)
     if architecture in learning_from("metapath", "node_type"):
         _embed(source, asked, settings | {"device": asked.device, "seed": asked.seed}, as_json)
         return
-    if (asked.metapath is None) == (pairs is None):
-        raise QueryError("give either --metapath, to draw labels from a measure, or --pairs, a file of labels")
+    answers.check_training(asked)
     types = join_types(asked.node_type, asked.query_type, asked.target_type)
-    if types is not None and pairs is None:
-        raise QueryError("the labels take their node type from --metapath; leave out --node-type")
     if architecture == "auto":
-        for name in settings:
-            raise QueryError(
-                f"auto chooses the settings of what it tries; leave out ‹{name}›, or give an ‹architecture›"
-            )
         _train_auto(source, asked, types, as_json)
         return
-    if asked.budget is not None:
-        raise QueryError(f"--budget is for auto, and the architecture is {architecture}; leave it out")
     hin = source.load()
     known = None if pairs is None else read_pairs(hin, pairs, types, examples=True)
     if known is not None and (few := too_few(known)) is not None:
@@ -127,12 +114,10 @@ def _embed(source: GraphSource, asked: requests.Train, settings: dict[str, Any],
 def _train_auto(source: GraphSource, asked: requests.Train, types: NodeTypes, as_json: bool) -> None:
     from neupath.learn.auto import train_auto
 
-    if asked.pairs is None:
-        raise QueryError("auto judges learners by labels of your own; give --pairs, or another --architecture")
     hin = source.load()
     labels = read_pairs(hin, asked.pairs, types, examples=True)
     with ProgressBars() as bars:
-        report = train_auto(hin, labels, asked.out, **given(asked, "budget", "seed", "device"), progress=bars)
+        report = train_auto(hin, labels, asked.out, **answers.given(asked, "budget", "seed", "device"), progress=bars)
     if (few := too_few(labels)) is not None and few not in report.reason:
         note(few)
     if as_json:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import pyarrow.parquet as pq
 
 from neupath._runtime.files import write_text
-from neupath.answers import find_evidence, given
+from neupath.answers import find_evidence, given, settings_of
 from neupath.engine.join import JoinEngine, JoinJob, LocalEngine, OnBlock, join
 from neupath.engine.scorer import Scorer
 from neupath.errors import NeuPathError, QueryError, WriteError
@@ -184,7 +184,7 @@ def _train(spec: JobSpec, request: TrainJobRequest, reporter: Reporter) -> dict[
     drawn = DrawnLabels(str(request.metapath), request.measure, request.protocol)
     labels = drawn if pairs is None else read_pairs(spec.hin, pairs, types, examples=True)
     lacks = ARCHITECTURES[architecture].lacks
-    settings = {"layers": 2, "epochs": 30} | given(request, "layers", "epochs", "dim", "paths", "learning_rate")
+    settings = {"layers": 2, "epochs": 30} | settings_of(request)
     settings = {name: value for name, value in settings.items() if name not in lacks}
     trained = learn(spec.hin, architecture, labels, folder, settings | {"seed": request.seed}, reporter.epoch)
     report = trained.to_dict()

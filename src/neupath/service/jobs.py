@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from neupath._runtime.files import write_text
 from neupath._runtime.resources import count_cores, reserve_memory
-from neupath.answers import given
+from neupath.answers import check_training, given, settings_of
 from neupath.errors import MissingExtraError, NeuPathError, QueryError, SourceError, WriteError, listed
 from neupath.evidence.counterfactuals import check_counts_walks, check_question
 from neupath.evidence.stability import type_on_path
@@ -296,25 +296,16 @@ _DEFAULT_DIM = 256  # the largest default of all architectures, for a request th
 
 
 def _check_training(limits: Limits, handle: GraphHandle, request: TrainJobRequest) -> None:
-    if (request.metapath is None) == (request.pairs is None):
-        raise QueryError("give either metapath, to draw labels from a measure, or pairs, the labels themselves")
-    architecture = request.chosen_architecture
-    check_architecture(architecture, ("auto", *learning_from("labels")))
-    if architecture == "auto" and request.pairs is None:
-        raise QueryError("auto judges learners by labels of your own; give pairs, or another architecture")
-    if architecture != "auto" and request.budget is not None:
-        raise QueryError(f"budget is for auto, and the architecture is {architecture}; leave it out")
+    check_training(request)
+    architecture = check_architecture(request.chosen_architecture, ("auto", *learning_from("labels")))
     if request.budget is not None and request.budget > limits.job_seconds:
         raise QueryError(
             f"budget is {request.budget:g} seconds; this service gives a job at most {limits.job_seconds:g} (the limit "
             f"job_seconds)"
         )
-    settings = ("layers", "paths", "dim", "epochs", "learning_rate")
-    lacks = settings if architecture == "auto" else ARCHITECTURES[architecture].lacks
-    for setting in lacks:
-        if getattr(request, setting) is not None:
-            if architecture == "auto":
-                raise QueryError(f"auto chooses the settings of what it tries; leave out {setting}")
+    lacks = () if architecture == "auto" else ARCHITECTURES[architecture].lacks
+    for setting in settings_of(request):
+        if setting in lacks:
             raise QueryError(f"a {architecture} model has no {setting}; leave it out")
     if request.epochs is not None and request.epochs > limits.epochs:
         raise QueryError(f"epochs is {request.epochs}; this service trains for at most {limits.epochs} epochs")
