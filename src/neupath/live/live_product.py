@@ -69,6 +69,7 @@ class Adjacency:
         self._single_edges = single_edges or NewestEdges({}, [])
         self._overlays = {Link(relation): Overlay.over(matrix) for relation, matrix in hin.matrices.items()}
         self._base_counts: dict[Relation, Rows] = {}
+        self._pending: dict[Link, list[RowEdge]] = {}  # edges that are not yet in an overlay
         self._filters: dict[Link, LinkFilter] = {}
         self.unsound: set[Link] = set()
 
@@ -82,6 +83,8 @@ class Adjacency:
     def overlay(self, link: Link) -> Overlay:
         if link not in self._overlays:
             self._overlays[link] = Overlay.over(self.hin.matrix(link))
+        elif link in self._pending:
+            self._put(link, self._pending.pop(link))
         return self._overlays[link]
 
     def matrices(self) -> LiveMatrices:
@@ -98,14 +101,20 @@ class Adjacency:
                     self.unsound.discard(link)
 
     def put(self, edges: Sequence[RowEdge]) -> None:
-        """Set the weights of edges."""
-        for link, overlay in self._overlays.items():
-            entries: dict[int, dict[int, float]] = {}
-            for row, column, weight in _entries_of(link, edges):
-                counted = self._counted(link, row, column, weight) if link.is_filtered else weight
-                entries.setdefault(row, {})[column] = counted
-            if entries:
-                self._overlays[link] = overlay.with_entries(entries)
+        """Set the weights of edges; those of a relation walked backwards wait until they are used."""
+        for link in self._overlays:
+            if link.reverse and not link.is_filtered:
+                self._pending.setdefault(link, []).extend(edges)
+            else:
+                self._put(link, edges)
+
+    def _put(self, link: Link, edges: Sequence[RowEdge]) -> None:
+        entries: dict[int, dict[int, float]] = {}
+        for row, column, weight in _entries_of(link, edges):
+            counted = self._counted(link, row, column, weight) if link.is_filtered else weight
+            entries.setdefault(row, {})[column] = counted
+        if entries:
+            self._overlays[link] = self._overlays[link].with_entries(entries)
 
     def _counted(self, link: Link, row: int, column: int, weight: float) -> float:
         """Return the weight that an edge counts with by the filters of a link."""
@@ -143,6 +152,9 @@ def _entries_of(link: Link, edges: Sequence[RowEdge]) -> Iterator[tuple[int, int
 
 
 # ---- Half-path matrices --------------------------------------------------------------------------
+_NO_ROWS = np.zeros(0, dtype=np.int64)
+
+
 class LiveLeg:
     """A leg of a measure over the newest edges: `walk_rows` takes rows of it, and multiplies by it."""
 
@@ -189,10 +201,13 @@ class LiveLeg:
 
     def follow(self, edges: Sequence[RowEdge]) -> Rows:
         """Return the rows that edges change; their scaling factors are updated."""
-        ends = [end[:2] for link in self.leg.step.links for end in _entries_of(link, edges)]
-        rows, columns = (np.unique(end) for end in np.array(ends, dtype=np.int64).reshape(-1, 2).T)
+        entries = [entry for link in self.leg.step.links for entry in _entries_of(link, edges)]
+        rows = np.array(sorted({row for row, _, _ in entries}), dtype=np.int64)
+        if not entries or not self.leg.column_power:
+            return rows
+        columns = np.array(sorted({column for _, column, _ in entries}), dtype=np.int64)
         self._rescale(columns)
-        return np.union1d(rows, self.reaching(columns)) if self.leg.column_power else rows
+        return np.union1d(rows, self.reaching(columns))
 
     def _rescale(self, columns: Rows) -> None:
         """Compute the scaling factors of some columns; nodes that are new have none yet."""
@@ -222,17 +237,18 @@ class LiveHalf:
     def __init__(self, adjacency: Adjacency, legs: Sequence[Leg], base: Csr) -> None:
         self.legs = [LiveLeg(adjacency, leg) for leg in legs]
         self.overlay = Overlay.over(base)
-        self.follow([])  # builds what it needs of the adjacency, so that no update waits for it
+        for leg in self.legs[:-1]:
+            leg.reaching(_NO_ROWS)  # builds what it needs, so that no update waits for it
 
     def follow(self, edges: Sequence[RowEdge]) -> None:
         """Compute the rows again from which a path leads over one of the edges; raise if a float cannot hold a norm."""
-        rows = np.zeros(0, dtype=np.int64)
-        for number, leg in enumerate(reversed(self.legs)):
-            through = leg.reaching(rows) if number else rows
-            rows = np.union1d(through, leg.follow(edges))
-        matrix = walk_rows(self.legs, rows)  # type: ignore[arg-type]  # legs act as matrices
+        rows = _NO_ROWS
+        for leg in reversed(self.legs):
+            changed = leg.follow(edges)
+            rows = np.union1d(leg.reaching(rows), changed) if len(rows) else changed
         self.overlay = self.overlay.grown(self.legs[0].shape[0], self.legs[-1].shape[1])
         if len(rows):
+            matrix = walk_rows(self.legs, rows)  # type: ignore[arg-type]  # legs act as matrices
             norms, spans = row_norms(matrix).tolist(), pairwise(matrix.indptr.tolist())
             cut = (Row(matrix.indices[i:j], matrix.data[i:j], norm) for (i, j), norm in zip(spans, norms, strict=True))
             self.overlay = self.overlay.replaced(dict(zip(rows.tolist(), cut, strict=True)))
@@ -244,6 +260,7 @@ class LiveProduct(Updater):
     def __init__(self, measure: PathMeasure, adjacency: Adjacency, version: int) -> None:
         assert isinstance(measure.factors_, Factors)
         self._measure, self._base, self._version = measure.resolve(measure.hin_), measure.factors_, version
+        self._measure.metapath = measure.metapath_  # which no version parses again
         adjacency.prepare(measure.metapath_, measure.hin_)
         lefts, rights = measure.half_legs(measure.metapath_)
         self._left = self._right = LiveHalf(adjacency, lefts, self._base.left)
@@ -354,14 +371,22 @@ class LiveScorer(Scorer):
 
         def search(block: slice) -> None:
             for q in range(block.start, block.stop):
-                row, norm = self._factors.row(int(queries[q]))
-                rows, scores = self._factors.top_k(self.measure.formula, row, norm, k + 1, candidates)
-                kept = np.flatnonzero(rows != skipped[q])[:k]
-                ranking.sizes[q] = len(kept)
-                ranking.rows[q, : len(kept)], ranking.scores[q, : len(kept)] = rows[kept], scores[kept]
+                rows, scores = self._rank(int(queries[q]), int(skipped[q]), k, candidates)
+                ranking.sizes[q] = len(rows)
+                ranking.rows[q, : len(rows)], ranking.scores[q, : len(rows)] = rows, scores
 
         in_blocks(search, len(queries), threads, _WORK)
         return ranking
+
+    def rank_row(self, row: int, skipped: int, k: int) -> tuple[list[int], list[float]]:
+        rows, scores = self._rank(row, skipped, k, None)
+        return rows.tolist(), scores.tolist()
+
+    def _rank(self, query: int, skipped: int, k: int, candidates: Mask | None) -> tuple[Rows, Floats]:
+        row, norm = self._factors.row(query)
+        rows, scores = self._factors.top_k(self.measure.formula, row, norm, k + (skipped >= 0), candidates)
+        kept = np.flatnonzero(rows != skipped)[:k]
+        return rows[kept], scores[kept]
 
 
 def key_of(measure: PathMeasure, hin: HIN) -> MeasureKey:

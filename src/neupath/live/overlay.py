@@ -78,10 +78,12 @@ class Block:
     ----------
     rows
         The rows by number.
+    num_entries
+        How many entries they have.
     """
 
-    def __init__(self, rows: Mapping[int, Row]) -> None:
-        self.rows = rows
+    def __init__(self, rows: Mapping[int, Row], num_entries: int) -> None:
+        self.rows, self.num_entries = rows, num_entries
         self._searches = 0
 
     @cached_property
@@ -92,11 +94,9 @@ class Block:
     @cached_property
     def norms(self) -> Floats:
         """‖row‖² of each of `numbers`."""
-        return np.array([self.rows[number].norm for number in self.numbers.tolist()])
-
-    @cached_property
-    def num_entries(self) -> int:
-        return sum(len(row.values) for row in self.rows.values())
+        norms = np.array([self.rows[number].norm for number in self.numbers.tolist()])
+        norms.flags.writeable = False  # as those of other factors: kernels are compiled once for all
+        return norms
 
     @property
     def num_bytes(self) -> int:
@@ -215,9 +215,12 @@ class Overlay:
         height, blocks = self.base.shape[0], list(self.blocks)
         for number in rows:
             self._may_differ[min(number, height)] = True
+        num_entries = sum(len(row.values) for row in rows.values())
         while blocks and len(blocks[-1].rows) <= _RATIO * len(rows):
-            rows = {**blocks.pop().rows, **rows}
-        return Overlay(self.base, self.shape, self._may_differ, (*blocks, Block(rows)))
+            last = blocks.pop()
+            replaced = sum(len(last.rows[number].values) for number in last.rows.keys() & rows.keys())
+            num_entries, rows = last.num_entries - replaced + num_entries, {**last.rows, **rows}
+        return Overlay(self.base, self.shape, self._may_differ, (*blocks, Block(rows, num_entries)))
 
     def with_entries(self, entries: Mapping[int, Mapping[int, float]]) -> "Overlay":
         """Return the matrix with other values in some columns of some rows; 0 removes an entry."""
@@ -298,7 +301,7 @@ class OverlaidFactors:
         parts = [(rows, scores)]
         for block, is_newest in self._blocks:
             m = block.products(row)
-            met = np.flatnonzero(m * is_newest)
+            (met,) = (m * is_newest).nonzero()
             if candidates is not None:
                 met = met[candidates[block.numbers[met]]]
             if not len(met):
