@@ -119,7 +119,8 @@ class Refinement:
             return replace(link, edge_filter=narrowed(own, extra))
 
         filters = (narrowed(own, extra) if place in positions else own for place, own in enumerate(path.filters))
-        return path.with_links(narrow).with_filters(filters)
+        path = path.with_links(narrow) if names else path
+        return path.with_filters(filters) if positions else path
 
     def _conditions(self, attribute: str) -> Condition | None:
         bounds = [(">=", self.since), ("<=", self.until), ("<=", self.now)]
