@@ -191,16 +191,17 @@ class EdgeIndex:
     @classmethod
     def over(cls, edges: Edges, matrix: Csr) -> "EdgeIndex":
         """Find the edges in their matrix, which has an entry for each pair that they join and no other."""
-        rows, columns = edges.ends_in_order()
-        numbers = coo_array((np.arange(len(edges)), (rows, columns)), shape=matrix.shape)
+        kind = index_type(matrix.shape, len(edges))  # narrow numbers are sorted faster
+        ends = tuple(end.astype(kind) for end in edges.ends_in_order())
+        numbers = coo_array((np.arange(len(edges), dtype=kind), ends), shape=matrix.shape)
         numbers.has_canonical_format = True  # which keeps parallel edges apart
         sorted_ = numbers.tocsr()
         sorted_.sort_indices()
         new = np.ones(len(edges), dtype=np.bool_)
         new[1:] = sorted_.indices[1:] != sorted_.indices[:-1]
         new[sorted_.indptr[:-1][np.diff(sorted_.indptr) > 0]] = True
-        pairs = np.empty(len(edges), dtype=index_type(matrix.shape, matrix.nnz))
-        pairs[sorted_.data] = np.cumsum(new) - 1
+        pairs = np.empty(len(edges), dtype=kind)
+        pairs[sorted_.data] = np.cumsum(new, dtype=kind) - kind.type(1)
         if edges.relation.directed:
             return cls(pairs, None, matrix.nnz)
         places = csr_array((np.arange(matrix.nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
