@@ -45,6 +45,24 @@ def freeze(matrix: Csr) -> Csr:
     return matrix
 
 
+def sorted_entries(rows: Rows, columns: Rows, values: NDArray[Any], shape: tuple[int, int]) -> Csr:
+    """Return entries as a matrix sorted by row and column, those of one place apart, in the order they are given.
+
+    It counts by column, then by row, which takes a third of the time of sorting unless most rows are empty.
+
+    >>> sorted_entries(np.array([1, 0, 1]), np.array([2, 0, 2]), np.array([5.0, 6.0, 4.0]), (2, 3)).data.tolist()
+    [6.0, 5.0, 4.0]
+    """
+    are_few = 8 * len(rows) < max(shape)
+    if are_few:
+        order = np.lexsort((columns, rows))
+        rows, columns, values = rows[order], columns[order], values[order]
+    entries = coo_array((values, (rows, columns)), shape=shape)
+    entries.has_canonical_format = True  # so that nothing is added up
+    matrix: Csr = entries.tocsr() if are_few else entries.tocsc().tocsr()
+    return matrix
+
+
 def edge_counts(matrix: Csr) -> tuple[Rows, Rows]:
     """Count the entries of each row and each column of a matrix.
 
@@ -143,28 +161,13 @@ class Edges:
             return self.sources, self.targets
         return np.minimum(self.sources, self.targets), np.maximum(self.sources, self.targets)
 
-    def merged(self) -> "Edges":
-        """Return each pair of nodes once with the sum of its weights, added in the order of the edges.
-
-        Whole numbers that floats add up exactly are left as they are: their sums are the same in any order.
-        """
-        weights = self.known_weights
-        with np.errstate(over="ignore"):
-            is_exact = weights.sum() < 2**53
-        if is_exact and not np.any(weights != np.rint(weights)):
-            return self
-        rows, columns = self.ends_in_order()
-        order = np.lexsort((columns, rows))
-        rows, columns = rows[order], columns[order]
-        new = np.ones(len(order), dtype=np.bool_)
-        new[1:] = (rows[1:] != rows[:-1]) | (columns[1:] != columns[:-1])
-        sums = np.bincount(np.cumsum(new) - 1, weights=weights[order]).astype(np.float64)
-        return Edges(self.relation, rows[new], columns[new], sums)
-
     def matrix(self, shape: tuple[int, int]) -> Csr:
-        """Return the weights by source and target; those of parallel edges are added up."""
-        rows, columns, weights = in_both_directions(*self.triplets, self.relation.directed)
-        return freeze(coo_array((weights, (rows, columns)), shape=shape).tocsr())
+        """Return the weights by source and target; those of parallel edges are added up in the order of the edges."""
+        matrix = sorted_entries(
+            *in_both_directions(*self.ends_in_order(), self.known_weights, self.relation.directed), shape
+        )
+        matrix.sum_duplicates()
+        return freeze(matrix)
 
 
 class EdgeTables(LazyMapping[Relation, Edges]):
@@ -191,12 +194,8 @@ class EdgeIndex:
     @classmethod
     def over(cls, edges: Edges, matrix: Csr) -> "EdgeIndex":
         """Find the edges in their matrix, which has an entry for each pair that they join and no other."""
-        kind = index_type(matrix.shape, len(edges))  # narrow numbers are sorted faster
-        ends = tuple(end.astype(kind) for end in edges.ends_in_order())
-        numbers = coo_array((np.arange(len(edges), dtype=kind), ends), shape=matrix.shape)
-        numbers.has_canonical_format = True  # which keeps parallel edges apart
-        sorted_ = numbers.tocsr()
-        sorted_.sort_indices()
+        kind = index_type(matrix.shape, len(edges))
+        sorted_ = sorted_entries(*edges.ends_in_order(), np.arange(len(edges), dtype=kind), matrix.shape)
         new = np.ones(len(edges), dtype=np.bool_)
         new[1:] = sorted_.indices[1:] != sorted_.indices[:-1]
         new[sorted_.indptr[:-1][np.diff(sorted_.indptr) > 0]] = True

@@ -171,7 +171,7 @@ class HIN:
         matrices, tables = {}, {}
         for own in all_edges:
             relation, checked = own.relation, checked_edges(own, by_type, duplicates)
-            matrix = checked.merged().matrix((len(by_type[relation.source]), len(by_type[relation.target])))
+            matrix = checked.matrix((len(by_type[relation.source]), len(by_type[relation.target])))
             check_sums(relation, matrix.data)
             matrices[relation] = _packed(matrix)
             if own.attributes.num_columns:
