@@ -80,7 +80,6 @@ def measure_edges(hin: HIN, path: str, rounds: int, rng: np.random.Generator, cl
     """Time single edges and rebuilds in turn, by one of the clocks."""
     time_of = CLOCKS[clock]
     live, measure = LiveGraph(hin, compaction_share=float("inf")), PathSim(path)
-    load_kernels(PathSim(path).fit(hin).factors_)
     live.attach(measure)
 
     def put(edge: RowEdge) -> float:
@@ -139,7 +138,6 @@ def measure_share(live: LiveGraph, path: str, share: float, queries: int, rng: n
         live.apply(RowChange(live.view().version + 1, random_edges(hin, rng, 5)))
     view, share = live.view(), live.changed_share
     attached, rebuilt = view.scorer(PathSim(path)), rebuild(view.hin, path)
-    load_kernels(rebuilt.factors_)
     rows = rng.choice(hin.num_nodes("author"), queries, replace=False).tolist()
     best_times((attached, rebuilt), rows[:50])
     parts = [
@@ -198,6 +196,7 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=1.0, help="queries per written edge")
     parser.add_argument("--figure", type=Path)
     options = parser.parse_args()
+    load_kernels()
     hin = powerlaw(options.edges)
     rng = np.random.default_rng(0)
     for path in PATHS:

@@ -94,9 +94,7 @@ class Block:
     @cached_property
     def norms(self) -> Floats:
         """‖row‖² of each of `numbers`."""
-        norms = np.array([self.rows[number].norm for number in self.numbers.tolist()])
-        norms.flags.writeable = False  # as those of other factors: kernels are compiled once for all
-        return norms
+        return np.array([self.rows[number].norm for number in self.numbers.tolist()])
 
     @property
     def num_bytes(self) -> int:
