@@ -14,13 +14,12 @@ from neupath import HIN, NeuPathError
 from neupath.engine.hits import Hit
 from neupath.evidence.html_report import render_html
 from neupath.evidence.model_explanation import AttentionExplanation, explain_model
-from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
 from neupath.learn.attributes import NodeAttributes, PairAttributes
 from neupath.learn.evaluation import auc
 from neupath.learn.labels import Pairs
 from neupath.learn.pathboost import PathBoost
+from tests.graphs import graph_of
 
 
 def shops(seed: int = 1, users: int = 60) -> HIN:
@@ -29,11 +28,9 @@ def shops(seed: int = 1, users: int = 60) -> HIN:
     facts = pa.table({"age": rng.integers(20, 70, users), "town": [f"town {i % 3}" for i in range(users)]})
     ids = pa.array([f"u{i}" for i in range(users)])
     names = pa.array([f"Ann Smith {i}" if i % 2 else f"Bob Jones {i}" for i in range(users)])
-    return HIN.build(
-        [Nodes("user", ids, names, facts), Nodes("item", pa.array(np.arange(20)))],
-        [Edges(Relation("user", "buys", "item"), rng.integers(0, users, 240), rng.integers(0, 20, 240))],
-        duplicates="drop",
-    )
+    buys = np.c_[rng.integers(0, users, 240), rng.integers(0, 20, 240)]
+    nodes = {"user": Nodes("user", ids, names, facts), "item": 20}
+    return graph_of(nodes, {"user -buys-> item": buys}, duplicates="drop")
 
 
 def labels_of(hin: HIN, queries: int = 24) -> Pairs:
@@ -86,17 +83,15 @@ def test_saved_as_text_and_reproducible(hin: HIN, model: PathBoost, tmp_path: Pa
 
 def test_damaged_models_are_refused(hin: HIN, model: PathBoost, tmp_path: Path) -> None:
     folder = model.save(tmp_path)
-    (folder / "trees.txt").write_text("tree\nnonsense")
-    with pytest.raises(NeuPathError, match="trees.txt is missing or damaged"):
-        npth.load_scorer(folder, hin)
-    content = json.loads((folder / "config.json").read_text())
-    plain = {"scorer": "pathboost", "params": content["params"]}
-    (folder / "config.json").write_text(json.dumps(plain))
-    with pytest.raises(NeuPathError, match="holds no trees that LightGBM can read"):
-        npth.load_scorer(folder, hin)
-    (folder / "config.json").write_text(json.dumps({"scorer": "pathboost", "params": {"learned": {}}}))
-    with pytest.raises(NeuPathError, match="holds no pathboost model that can be read"):
-        npth.load_scorer(folder, hin)
+    params = json.loads((folder / "config.json").read_text())["params"]
+    for file, content, message in (
+        ("trees.txt", "tree\nnonsense", "trees.txt is missing or damaged"),
+        ("config.json", json.dumps({"scorer": "pathboost", "params": params}), "holds no trees that LightGBM can read"),
+        ("config.json", '{"scorer": "pathboost", "params": {"learned": {}}}', "holds no pathboost model that can be"),
+    ):
+        (folder / file).write_text(content)
+        with pytest.raises(NeuPathError, match=message):
+            npth.load_scorer(folder, hin)
 
 
 def test_explained_by_paths_and_attributes(model: PathBoost) -> None:
