@@ -19,8 +19,9 @@ from neupath.errors import SourceWarning
 from neupath.evidence.html_report import render_html
 from neupath.evidence.model_explanation import explain_model
 from neupath.learn import auto
-from neupath.learn.auto import STATE, choose_metric, score_by_query, train_auto
+from neupath.learn.auto import STATE, train_auto
 from neupath.learn.evaluation import evaluate_pairs
+from neupath.learn.held_out import HeldOut
 from neupath.learn.labels import Pairs, draw_pairs
 from neupath.learn.registry import make_model
 from neupath.learn.stack import Stack
@@ -277,9 +278,9 @@ def test_weights_are_averaged_over_samples_of_the_queries() -> None:
 
 def test_metric_fits_the_labels() -> None:
     yes_no = Pairs("user", np.array([0, 0, 1]), np.array([1, 2, 3]), np.array([1.0, 0.0, 1.0]))
-    assert choose_metric(yes_no) == "AUC"
-    assert choose_metric(labels_of()) == "concordance"
-    by_query = score_by_query(yes_no, np.array([0.5, 0.5, 0.1]))
+    assert HeldOut.of(yes_no, 9, 0).metric == "AUC"
+    assert HeldOut.of(labels_of(), 9, 0).metric == "concordance"
+    by_query = HeldOut.of(yes_no, 9, 0).order_by_query(np.array([0.5, 0.5, 0.1]))
     assert by_query[0] == 0.5
     assert np.isnan(by_query[1])
 

@@ -21,30 +21,25 @@ more is taken alone. All that is finished is kept in the output folder, so that 
 import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from shutil import rmtree
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from neupath._runtime.files import write_text
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.scorer import Scorer
-from neupath.errors import (
-    MissingExtraError,
-    NeuPathError,
-    QueryError,
-    listed,
-)
+from neupath.errors import MissingExtraError, NeuPathError, QueryError, listed
 from neupath.graph.hin import HIN, Floats
 from neupath.graph.nodes import Rows
-from neupath.learn.evaluation import auc, bootstrap_interval, ndcg
-from neupath.learn.inference.binary_labels import error_by_chance
+from neupath.learn.held_out import HeldOut, Metric
 from neupath.learn.inference.fitting import folds_of, rest_of
 from neupath.learn.inference.infer import infer_scorer
-from neupath.learn.labels import FEWEST_QUERIES, NodeTypes, Pairs, fingerprint, read_pairs, too_few, with_negatives
+from neupath.learn.labels import FEWEST_QUERIES, NodeTypes, Pairs, fingerprint, read_pairs, too_few
 from neupath.learn.registry import ARCHITECTURES, is_network, make_model
 from neupath.learn.stack import MEMBERS, Stack, score_ranks
 
@@ -62,8 +57,6 @@ _FEWEST_TO_TELL = 15
 _NO_NETWORKS = "left out: networks take labels of"
 _FOR_FEW_LABELS = "infer"
 """What is trained where too few labels leave nothing to hold out."""
-_OTHERS, _MOST_OTHERS = 100, 20_000
-"""Random targets of each held-out query that are ranked beside its labels, and of all queries together."""
 STANDARD_MIX = {"pathboost": 0.4, "infer": 0.15, "linear": 0.15, "neupath": 0.2, "rgcn": 0.1}
 """Of eight mixes without `linear`, the best by both metrics together over the development queries of `neupath reproduce
 real`; the share of `linear` is the best of three on the development sets of benchmarks/few_labels.py."""
@@ -144,87 +137,6 @@ def takes_too_long(name: str, hin: HIN, allowed: Allowance) -> bool:
     return is_network(name) and seconds > allowed.seconds
 
 
-# ---- Metrics -------------------------------------------------------------------------------------
-Metric = Literal["AUC", "concordance"]
-
-
-def choose_metric(labels: Pairs) -> Metric:
-    """Return the metric that fits some labels: AUC for yes and no, concordance for others."""
-    return "AUC" if np.isin(labels.scores, (0.0, 1.0)).all() else "concordance"
-
-
-def _rows_by_query(queries: Rows) -> list[Rows]:
-    """Return the rows of each query, in the order of the queries."""
-    order = np.argsort(queries, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(queries[order])) + 1)
-
-
-def score_by_query(labels: Pairs, predicted: Floats) -> Floats:
-    """Return how well each query's labels are ranked; NaN where all its labels are equal, or none was predicted.
-
-    Of two different labels of a query, the higher should have the higher score; a tie counts half. For yes and no this
-    is the AUC within the query.
-    """
-    values = []
-    for own in _rows_by_query(labels.queries):
-        known = own[np.isfinite(predicted[own])]
-        truth, scores = labels.scores[known], predicted[known]
-        above = truth[:, None] > truth[None, :]
-        right = (scores[:, None] > scores[None, :]) + 0.5 * (scores[:, None] == scores[None, :])
-        values.append(float(right[above].mean()) if above.any() else np.nan)
-    return np.array(values)
-
-
-def score_labels(labels: Pairs, predicted: Floats) -> float:
-    """Return the mean over queries; over all labels together if no query has two different ones."""
-    known = np.isfinite(predicted)
-    by_query = score_by_query(labels, predicted)
-    if np.isfinite(by_query).any():
-        return float(np.nanmean(by_query))
-    return auc((labels.scores[known] > np.median(labels.scores[known])).astype(np.float64), predicted[known])
-
-
-def beats_chance(labels: Pairs, predicted: Floats) -> bool:
-    """Whether held-out labels are ranked better than at random by more than a standard error.
-
-    The error is that of the mean over queries; where fewer than two queries have different labels, it is that of a
-    random ranking of all labels together.
-    """
-    by_query = score_by_query(labels, predicted)
-    by_query = by_query[np.isfinite(by_query)]
-    if len(by_query) > 1:
-        return bool(by_query.mean() - 0.5 > by_query.std(ddof=1) / np.sqrt(len(by_query)))
-    above = int((labels.scores > np.median(labels.scores)).sum())
-    return score_labels(labels, predicted) - 0.5 > error_by_chance(above, len(labels) - above)
-
-
-def has_negatives(labels: Pairs) -> bool:
-    """Whether labels say themselves what is dissimilar: at least as many are 0.5 or less as are more."""
-    return 2 * int((labels.scores > 0.5).sum()) <= len(labels)
-
-
-def draw_others(labels: Pairs, targets: int, seed: int) -> Pairs:
-    """Return random targets of each query of some labels that are not among them, with the score 0."""
-    rng = np.random.default_rng(seed)
-    queries = np.unique(labels.queries)
-    count = min(_OTHERS, max(1, _MOST_OTHERS // len(queries)))
-    columns = []
-    for query in queries.tolist():
-        known = labels.targets[labels.queries == query]
-        drawn = np.setdiff1d(rng.integers(0, targets, count), known)
-        drawn = drawn if labels.is_across_types else drawn[drawn != query]
-        columns.append(np.stack([np.full(len(drawn), query), drawn]))
-    rows = np.concatenate(columns, axis=1).astype(np.int64)
-    return Pairs(labels.node_type, rows[0], rows[1], np.zeros(rows.shape[1]), target_type=labels.target_type)
-
-
-def ndcg_among(labels: Pairs, others: Pairs, predicted: Floats) -> Floats:
-    """Return the nDCG@20 of each query's labels among others, given the scores of both; NaN if all its labels are 0."""
-    truth = np.append(labels.scores, others.scores)
-    rows = _rows_by_query(np.append(labels.queries, others.queries))
-    return np.array([ndcg(truth[own], predicted[own]) if truth[own].max() > 0 else np.nan for own in rows])
-
-
 # ---- Mixes ---------------------------------------------------------------------------------------
 def list_mixes(count: int, parts: int = _PARTS) -> Floats:
     """Return all weights of some learners in multiples of 1 / parts, those of fewer learners first; (mixes, learners).
@@ -273,21 +185,6 @@ def _drop_small(weights: Floats) -> Floats:
     return np.asarray(kept / kept.sum())
 
 
-def _interval(by_query: Floats, seed: int) -> tuple[float, float]:
-    """Return the 95 % interval of the mean of values of 0 to 1, one per query, by bootstrap.
-
-    Equal values have no spread to resample. Of n of them, it is only sure that at least a share p of all queries has
-    this value, with pⁿ = 0.025; the others may have any.
-
-    >>> _interval(np.ones(1), 0), _interval(np.ones(100), 0)
-    ((0.025, 1.0), (0.964, 1.0))
-    """
-    if np.ptp(by_query) > 0:
-        return bootstrap_interval(by_query, seed)
-    share, value = 0.025 ** (1 / len(by_query)), float(by_query[0])
-    return round(share * value, 3), round(1 - share * (1 - value), 3)
-
-
 def _standard_mix(learners: Sequence[str]) -> Floats:
     """Return the weights of learners without any evidence; the first alone if none of them has a standard weight."""
     weights = np.array([STANDARD_MIX.get(name, 0.0) for name in learners])
@@ -321,6 +218,16 @@ class Tried:
     weight: float
     """Its weight in what was chosen; 0 if it was not."""
     note: str = ""
+
+    @classmethod
+    def judged(
+        cls, held_out: HeldOut, scores: Floats | None, learner: str, seconds: float, weight: float, note: str = ""
+    ) -> "Tried":
+        """Judge the scores of held-out labels, if the learner gave any."""
+        if scores is None:
+            return cls(learner, None, None, None, None, seconds, weight, note)
+        low, high = held_out.interval(scores)
+        return cls(learner, held_out.order(scores), low, high, held_out.ndcg(scores), seconds, weight, note)
 
     def to_dict(self) -> dict[str, object]:
         return dict(vars(self))
@@ -422,37 +329,28 @@ def train_auto(
     """
     if not budget > 0:
         raise QueryError(f"‹budget› is {budget}; it must be more than 0 seconds", parameter="budget")
-    wanted = _check_learners(learners)
+    wanted = list(LEARNERS if learners is None else learners)
+    for name in wanted:
+        if name not in LEARNERS:
+            raise QueryError(f"auto knows no learner {name!r}; it tries {', '.join(LEARNERS)}", parameter="learners")
     allowed = Allowance(seed, budget, find_device(device, wanted))
     labels = read_pairs(hin, pairs, node_type, examples=True)
     run = _AutoRun(hin, labels, Path(folder), wanted, allowed, progress)
     return run.carry_out()
 
 
-def _check_learners(learners: Sequence[str] | None) -> list[str]:
-    wanted = list(LEARNERS if learners is None else learners)
-    for name in wanted:
-        if name not in LEARNERS:
-            raise QueryError(f"auto knows no learner {name!r}; it tries {', '.join(LEARNERS)}", parameter="learners")
-    return wanted
-
-
 class _AutoRun:
     def __init__(
         self, hin: HIN, given: Pairs, folder: Path, learners: list[str], allowed: Allowance, progress: Progress
     ) -> None:
-        targets = hin.num_nodes(given.target_type)
-        labels = given if given.scored else with_negatives(given, targets, allowed.seed)
         self.given, self.queries = given, len(np.unique(given.queries))
-        self.hin, self.labels, self.folder, self.learners = hin, labels, folder, learners
-        self.allowed, self.budget, self.seed, self.progress = allowed, allowed.seconds, allowed.seed, progress
-        self.metric = choose_metric(labels)
-        judged = given.scored and has_negatives(given)
-        self.others = labels.take(np.zeros(0, dtype=np.int64)) if judged else draw_others(labels, targets, self.seed)
-        self.folds = folds_of(labels.queries, self.seed, _FOLDS)
+        self.held_out = HeldOut.of(given, hin.num_nodes(given.target_type), allowed.seed)
+        self.hin, self.labels, self.folder, self.learners = hin, self.held_out.labels, folder, learners
+        self.allowed, self.budget, self.progress = allowed, allowed.seconds, progress
+        self.folds = folds_of(self.labels.queries, allowed.seed, _FOLDS)
         folder.mkdir(parents=True, exist_ok=True)
-        settings = {"learners": learners, "allowed": vars(allowed), "others": len(self.others)}
-        self.state = _AutoState.read(folder / STATE, fingerprint(hin, [labels], settings))
+        settings = {"learners": learners, "allowed": vars(allowed), "others": len(self.held_out.others)}
+        self.state = _AutoState.read(folder / STATE, fingerprint(hin, [self.labels], settings))
 
     def carry_out(self) -> AutoReport:
         can_judge = self.queries >= FEWEST_QUERIES and np.ptp(self.labels.scores) > 0
@@ -484,7 +382,7 @@ class _AutoRun:
         if reason is not None:
             state.notes[name] = reason
             return
-        predicted = state.predicted.setdefault(name, [None] * (len(self.labels) + len(self.others)))
+        predicted = state.predicted.setdefault(name, [None] * len(self.held_out))
         share = self._left() / left / len(self.folds)
         for number in range(state.folds.get(name, 0), len(self.folds)):
             if number and self._finished() and self._left() < state.seconds[name] / number:
@@ -525,12 +423,9 @@ class _AutoRun:
                 "the labels held out are the others in the other direction, so none are left to learn from"
             )
         scorer = LEARNERS[name](self.hin, self.labels.take(rest), replace(self.allowed, seconds=seconds))
-        queries, targets = (
-            np.append(getattr(self.labels, side), getattr(self.others, side)) for side in ("queries", "targets")
-        )
         for query in np.unique(self.labels.queries[fold]):
-            own = np.flatnonzero(queries == query)
-            scores = score_ranks(scorer.score_rows(np.array([query])))[0][targets[own]]
+            own = np.flatnonzero(self.held_out.queries == query)
+            scores = score_ranks(scorer.score_rows(np.array([query])))[0][self.held_out.targets[own]]
             for place, score in zip(own.tolist(), scores.tolist(), strict=True):
                 predicted[place] = score
 
@@ -556,10 +451,10 @@ class _AutoRun:
             )
         if len(finished) == 1:
             return {next(iter(finished)): 1.0}, f"{next(iter(finished))} alone finished"
-        by_chance = [name for name, scores in finished.items() if not self._beats_chance(scores)]
+        by_chance = [name for name, scores in finished.items() if not self.held_out.beats_chance(scores)]
         for name in by_chance:
             prefix = "" if len(by_chance) == len(finished) else "no weight: "
-            self.state.notes[name] = f"{prefix}{self.metric} not above chance by a standard error"
+            self.state.notes[name] = f"{prefix}{self.held_out.metric} not above chance by a standard error"
         if len(by_chance) == len(finished):
             known = [name for name in finished if not is_network(name)] or list(finished)
             prior = _standard_mix(known)
@@ -572,17 +467,17 @@ class _AutoRun:
         finished = {name: scores for name, scores in finished.items() if name not in by_chance}
         if len(finished) == 1:
             return {next(iter(finished)): 1.0}, f"{next(iter(finished))} alone ranks held-out labels better than chance"
-        faultless = [name for name, scores in finished.items() if self._is_faultless(scores)]
+        faultless = [name for name, scores in finished.items() if self.held_out.is_faultless(scores, _FEWEST_TO_TELL)]
         if faultless:  # such as the formula behind the labels: to mix in another could only blur it
-            best = max(faultless, key=lambda name: self._ndcg(finished[name]))
+            best = max(faultless, key=lambda name: self.held_out.ndcg(finished[name]))
             return {best: 1.0}, (
                 f"{best} makes no mistake on held-out labels" if self.given.scored
                 else f"{best} ranks all held-out examples above random targets"
             )  # fmt: skip
-        scores = np.stack(list(finished.values()))
-        mixes, judge = list_mixes(len(finished)), self._sample_queries()
+        mixes, (sample, places) = list_mixes(len(finished)), self.held_out.sample(_MOST_JUDGED)
+        scores, judge = np.stack(list(finished.values()))[:, places], sample.quality_by_query
         quality = np.stack([judge(weights @ scores) for weights in mixes])
-        rival = _drop_small(average_best_mix(mixes, quality[:, np.isfinite(quality).all(axis=0)], self.seed))
+        rival = _drop_small(average_best_mix(mixes, quality[:, np.isfinite(quality).all(axis=0)], self.allowed.seed))
         standard = _standard_mix(list(finished))
         leads = judge(rival @ scores) - judge(standard @ scores)
         leads = leads[np.isfinite(leads)]
@@ -590,7 +485,7 @@ class _AutoRun:
         share = shrink_lead(lead, error)
         weights = _drop_small(share * rival + (1 - share) * standard)
         order = [at for at in np.argsort(-weights, kind="stable") if weights[at] > 0]
-        judged, usual = f"in the mean of {self.metric} and nDCG@20", _describe_mix(list(finished), standard)
+        judged, usual = f"in the mean of {self.held_out.metric} and nDCG@20", _describe_mix(list(finished), standard)
         if share == 0:
             reason = f"{usual}: no other mix is better on held-out queries by two standard errors {judged}"
         else:
@@ -599,37 +494,6 @@ class _AutoRun:
                 f"{lead:.3f} ± {error:.3f} {judged}"
             )
         return {list(finished)[at]: float(weights[at]) for at in order}, reason
-
-    def _beats_chance(self, scores: Floats) -> bool:
-        return beats_chance(self.labels, scores[: len(self.labels)])
-
-    def _is_faultless(self, scores: Floats) -> bool:
-        """Whether the labels of every query are in the right order, of enough queries that have different ones."""
-        by_query = score_by_query(self.labels, scores[: len(self.labels)])
-        by_query = by_query[np.isfinite(by_query)]
-        return len(by_query) >= _FEWEST_TO_TELL and bool((by_query == 1).all())
-
-    def _sample_queries(self) -> Callable[[Floats], Floats]:
-        """Return a function that judges scores by query, on some of the queries if there are very many."""
-        queries = np.unique(self.labels.queries)
-        if len(queries) > _MOST_JUDGED:
-            queries = np.random.default_rng(self.seed).choice(queries, _MOST_JUDGED, replace=False)
-        places = [np.flatnonzero(np.isin(side.queries, queries)) for side in (self.labels, self.others)]
-        labels, others = self.labels.take(places[0]), self.others.take(places[1])
-        rows = np.append(places[0], len(self.labels) + places[1])
-
-        def judge(scores: Floats) -> Floats:
-            both = np.stack([score_by_query(labels, scores[places[0]]), ndcg_among(labels, others, scores[rows])])
-            known = np.isfinite(both)
-            count = np.where(known.any(axis=0), known.sum(axis=0), np.nan)
-            return np.asarray(np.where(known, both, 0.0).sum(axis=0) / count)
-
-        return judge
-
-    def _ndcg(self, scores: Floats) -> float:
-        """Return the nDCG@20 of the labels among other targets, in the mean over queries."""
-        values = ndcg_among(self.labels, self.others, scores)
-        return float(values[np.isfinite(values)].mean()) if np.isfinite(values).any() else 0.0
 
     def _train(self, members: dict[str, float]) -> tuple[Scorer, dict[str, float]]:
         """Fit what was chosen to all labels; what the quick learners leave of their shares is for the others.
@@ -656,33 +520,24 @@ class _AutoRun:
         return Stack.of(list(scorers.values()), [{"weight": weights[name]} for name in scorers]), weights
 
     def _report(self, members: dict[str, float], reason: str) -> AutoReport:
-        finished, rows = self._finished(), []
-        for name in self.learners:
-            seconds, note = self.state.seconds.get(name, 0.0), self.state.notes.get(name, "")
-            scores = finished.get(name)
-            rows.append(Tried(name, *self._judge_labels(scores), seconds, members.get(name, 0.0), note))
-        spent, mix = sum(self.state.seconds.values()), None
+        finished, state, judge = self._finished(), self.state, partial(Tried.judged, self.held_out)
+        rows = [
+            judge(finished.get(name), name, state.seconds.get(name, 0.0), members.get(name, 0.0),
+                  state.notes.get(name, ""))
+            for name in self.learners
+        ]  # fmt: skip
+        spent, mix = sum(state.seconds.values()), None
         if len(members) > 1:
             together = np.sum([weight * finished[name] for name, weight in members.items()], axis=0)
-            mix = Tried("mix", *self._judge_labels(together), spent, 1.0)
+            mix = judge(together, "mix", spent, 1.0)
         return AutoReport(
-            str(self.folder), self.metric, len(self.given), self.queries, tuple(rows), mix,
+            str(self.folder), self.held_out.metric, len(self.given), self.queries, tuple(rows), mix,
             tuple(members), reason, self._describe_unlabelled() if finished else "", spent, self.budget,
         )  # fmt: skip
 
-    def _judge_labels(self, scores: Floats | None) -> tuple[float | None, float | None, float | None, float | None]:
-        """Return the score of held-out labels, its interval, and their nDCG@20; None without scores or an interval."""
-        if scores is None:
-            return None, None, None, None
-        predicted = scores[: len(self.labels)]
-        by_query = score_by_query(self.labels, predicted)
-        by_query = by_query[np.isfinite(by_query)]
-        low, high = _interval(by_query, self.seed) if len(by_query) else (None, None)
-        return score_labels(self.labels, predicted), low, high, self._ndcg(scores)
-
     def _describe_unlabelled(self) -> str:
         """Say which targets without a label count as dissimilar."""
-        drawn, others = len(self.labels) - len(self.given), len(self.others)
+        drawn, others = len(self.labels) - len(self.given), len(self.held_out.others)
         parts = [f"{drawn:,} beside the examples, in training and in AUC"] if drawn else []
         parts += [f"{others:,} among which the nDCG@20 ranks the labels"] if others else []
         return f"random targets without a label count as dissimilar: {' and '.join(parts)}" if parts else ""
