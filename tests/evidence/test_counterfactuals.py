@@ -197,10 +197,10 @@ def test_the_budget_bounds_all_work(monkeypatch: pytest.MonkeyPatch) -> None:
     writes = np.concatenate([np.c_[np.full(20, a), rng.choice(60, 20, replace=False)] for a in range(40)])
     hin = graph_of({"author": 40, "paper": 60}, {"author -writes-> paper": writes})
     work = []
-    evaluate_each = counterfactual_kernels.evaluate_each
+    run = counterfactual_kernels.evaluate_each.run
     monkeypatch.setattr(counterfactuals, "_WORK_AT_ONCE", 1)
     monkeypatch.setattr(
-        counterfactual_kernels, "evaluate_each", lambda *arguments: work.append(evaluate_each(*arguments)) or work[-1]
+        counterfactual_kernels.evaluate_each, "run", lambda *arguments: work.append(run(*arguments)) or work[-1]
     )
     target = measure_named("pathsim", "APA").fit(hin).top_k(0, 1).ids[0]
     found = what_if(hin, "APA", 0, target, k=20, remove="edges", limit=5)

@@ -16,20 +16,33 @@ query's do.
 
 import numpy as np
 
-from neupath._runtime.kernels import numba_function as compiled
+from neupath._runtime.kernels import kernel, part
 from neupath.engine.formula import COSINE, NONE, OVERLAP
-from neupath.engine.product_kernels import copy_to, normalised
+from neupath.engine.product_kernels import FORMULA, copy_to, normalised
 
 _NO_RANK = 1 << 60
+_WALKS = "const int32[:]", "const int32[:,:]", "const int32[:,:]", "float64[:]"
+_ENTRIES = "const float64[:]", "const int64[:]", "const int64[:]"
+_SCALING = (
+    "const int64[:]", "const int64[:]", "const int64[:]", "const float64[:]", "const float64[:]", "const boolean[:]",
+    "float64[:]", "float64[:]",
+)  # fmt: skip
+_TOUCHED = "const int64[:]", "const int64[:]", "const boolean[:]"
+_PROBLEM = (
+    _WALKS, _WALKS, "const int64[:]", _ENTRIES, _SCALING, _TOUCHED, ("float64[:]", "int64[:]", "int8[:]"),
+    "const float64[:]",
+)  # fmt: skip
+_STATE = "float64[:]", "float64[:]", "float64[:]"
+_LOSSES = "float64[:,:]", "float64[:,:]", "float64[:,:]", "float64[:]"
 
 
-@compiled
+@part
 def _is_off(entry, entries, off):
     _, first, second = entries
     return (first[entry] >= 0 and off[first[entry]]) or (second[entry] >= 0 and off[second[entry]])
 
 
-@compiled
+@part
 def scale_walks(problem, off):
     """Weigh all half-walks by entries scaled by the sums of their rows and columns, over all that are not off."""
     left, right, _, entries, scaling = problem[:5]
@@ -58,7 +71,7 @@ def scale_walks(problem, off):
             walk_weights[walk] = weight
 
 
-@compiled
+@part
 def _counts(elements, walk, off):
     for i in range(elements.shape[1]):
         element = elements[walk, i]
@@ -67,7 +80,7 @@ def _counts(elements, walk, off):
     return True
 
 
-@compiled
+@part
 def _walk_from_query(left, off, arrivals):
     """Write how much weight arrives at each middle; return its squared norm."""
     middles, elements, _, weights = left
@@ -81,7 +94,7 @@ def _walk_from_query(left, off, arrivals):
     return norm
 
 
-@compiled
+@part
 def _meet_target(right, starts, off, arrivals, target, sums, visited):
     """Return M[query, target] and the target's squared norm; `sums` is 0 before and after."""
     middles, elements, _, weights = right
@@ -101,7 +114,7 @@ def _meet_target(right, starts, off, arrivals, target, sums, visited):
     return m, norm
 
 
-@compiled
+@kernel(_PROBLEM, "const int8[:]", _STATE)
 def revise_all(problem, off, state):
     """Evaluate every target as the elements are switched; return the query's norm and the work.
 
@@ -120,7 +133,7 @@ def revise_all(problem, off, state):
     return query_norm, work
 
 
-@compiled
+@part
 def revise(problem, off, changed, state):
     """Bring `state` to the graph with `changed` elements switched; return the query's norm and the work.
 
@@ -149,7 +162,7 @@ def revise(problem, off, changed, state):
     return base_norm[0], work
 
 
-@compiled
+@part
 def restore(problem, changed, base, state):
     """Undo what `revise` wrote for some changed elements."""
     starts, targets, touches_query = problem[5]
@@ -166,7 +179,7 @@ def restore(problem, changed, base, state):
             state[1][targets[i]] = base[1][targets[i]]
 
 
-@compiled
+@kernel(FORMULA, "float64", _STATE, "const int64[:]", "int64", "float64[:]")
 def standing(normalisation, query_norm, state, rows, target, best):
     """Return the target's score, its rank (very large without a path), and the score of the k-th best other target.
 
@@ -191,7 +204,10 @@ def standing(normalisation, query_norm, state, rows, target, best):
     return score, rank, best[k - 1] if size == k else 0.0
 
 
-@compiled
+@kernel(
+    _PROBLEM, FORMULA, "const int64[:]", "int64", "const int64[:]", "int8[:]", _STATE, _STATE, "int64", "float64[:,:]",
+    _LOSSES,
+)  # fmt: skip
 def evaluate_each(problem, normalisation, rows, target, candidates, off, base, state, k, results, losses):
     """Switch each candidate alone, and write (score, rank, k-th best other score) of the target; return the work.
 
@@ -243,12 +259,12 @@ def evaluate_each(problem, normalisation, rows, target, candidates, off, base, s
     return total
 
 
-@compiled
+@part
 def _is_before(score, row, other_score, other_row):
     return score > 0.0 and (score > other_score or (score == other_score and row < other_row))
 
 
-@compiled
+@part
 def _keep_loss(largest, loss):
     at = len(largest) - 1
     if loss <= largest[at]:
@@ -259,7 +275,7 @@ def _keep_loss(largest, loss):
     largest[at] = loss
 
 
-@compiled
+@part
 def _bound(normalisation, m, query_norm, norm):
     """Return the largest score of a target with at most this m and at least these norms.
 
@@ -283,7 +299,7 @@ def _bound(normalisation, m, query_norm, norm):
     return (1.0 + 1e-9) / inverse if inverse > 0.0 else np.inf
 
 
-@compiled
+@kernel(FORMULA, "float64", _STATE, "int64", "int64", _LOSSES, "int8[:]")
 def mark_crossers(normalisation, query_norm, state, target, remaining, losses, crossers):
     """Mark the targets that may come before the target once `remaining` more elements are removed; return how many.
 
@@ -329,7 +345,10 @@ def mark_crossers(normalisation, query_norm, state, target, remaining, losses, c
     return largest
 
 
-@compiled
+@kernel(
+    _PROBLEM, FORMULA, "const int64[:]", "int64", "const int64[:]", "int64", "int64", "boolean", "boolean", "int8[:]",
+    _STATE, _STATE, _LOSSES, "int64",
+)  # fmt: skip
 def find_set(  # noqa: PLR0912
     problem, normalisation, rows, target, candidates, size, k, removes, is_bounded, off, base, state, losses, budget
 ):

@@ -16,6 +16,7 @@ from neupath.engine.formula import Normalisation
 from neupath.engine.products import adjacencies
 from neupath.engine.walk import leave_row
 from neupath.errors import QueryError, listed
+from neupath.evidence import counterfactual_kernels as kernels
 from neupath.evidence.groups import PathNode, node_at
 from neupath.graph.edges import Edges, LinkFilter, in_both_directions
 from neupath.graph.hin import HIN, Csr, Floats, freeze
@@ -346,7 +347,7 @@ class Problem:
         legs = [*lefts, *rights]
         tables, columns = self._number_entries(legs, changes.entries, hin.nodes)
         self._scaling = self._scale(legs, tables, hin, columns)
-        self.entries = columns[2], columns[3], columns[4]
+        self.entries = columns[2], columns[3].astype(np.int64, copy=False), columns[4].astype(np.int64, copy=False)
         left_tables, right_tables = tables[: len(lefts)], tables[len(lefts) :]
         first_of_middle = right_tables[0].numbers[0] if meets_on_edges and len(right_tables[0].numbers) else 0
         left_steps, left_ends = _expand(np.array([x]), left_tables, forward=True)[1:]
@@ -431,7 +432,8 @@ class Problem:
                 size += hin.num_nodes(leg.step.target)
             number = np.repeat(np.arange(len(legs)), [len(table.rows) for table in tables])
         return (
-            number, rows, cols, np.array([leg.row_power for leg in legs]), np.array([leg.column_power for leg in legs]),
+            number, rows, cols, np.array([float(leg.row_power) for leg in legs]),
+            np.array([float(leg.column_power) for leg in legs]),
             np.array([isinstance(leg, _RootLeg) for leg in legs]), np.zeros(size),
             np.zeros(len(rows) if is_scaled else 0),
         )  # fmt: skip
@@ -459,11 +461,15 @@ class Problem:
         starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=self.count))])
         return starts.astype(np.int64), targets, touches_query
 
+    @property
+    def work_of_all(self) -> int:
+        """The work of evaluating all targets once."""
+        return len(self.right[0]) + len(self.rows) + (8 * len(self.entries[0]) if self.is_scaled else 0)
+
     def reset(self) -> int:
         """Evaluate the graph as the switches are now; changes are evaluated relative to it. Return the work."""
-        from neupath.evidence import counterfactual_kernels as kernels
-
-        self.base_norm[0], work = kernels.revise_all(self.arrays, self.off, self.base)
+        steps = len(self.left[0]) + self.work_of_all
+        self.base_norm[0], work = kernels.revise_all.run(steps, self.arrays, self.off, self.base)
         for part, base in zip(self.state, self.base, strict=True):
             part[:] = base
         return int(work)

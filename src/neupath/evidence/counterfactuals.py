@@ -10,6 +10,7 @@ again.
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from neupath.engine.formula import rank_of
 from neupath.engine.hits import check_whole, score_text
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
+from neupath.evidence import counterfactual_kernels as kernels
 from neupath.evidence.counterfactual_problem import (
     EDGES,
     Additions,
@@ -378,34 +380,27 @@ class _ChangeSearch:
 
     def _evaluate(self, candidates: Ints, losses: tuple[Floats, ...] | None = None) -> Floats:
         """Return (score, rank, k-th best other score) after each single change, of the first ones within the budget."""
-        from neupath.evidence import counterfactual_kernels as kernels
-
         problem = self._problem
         results = np.zeros((len(candidates), 3))
-        size = max(1, min(1024, _WORK_AT_ONCE // max(1, self._work_of_all)))
+        size = max(1, min(1024, _WORK_AT_ONCE // max(1, self._problem.work_of_all)))
         for start in range(0, len(candidates), size):
             check_cancelled()
             if self._left <= 0:
                 self._is_short = True
                 return results[:start]
             part = slice(start, start + size)
-            self._left -= kernels.evaluate_each(
+            self._left -= kernels.evaluate_each.run(
+                len(results[part]) * problem.work_of_all,
                 problem.arrays, self._scorer.formula, problem.rows, problem.target, candidates[part],
                 problem.off, problem.base, problem.state, self._k, results[part], losses or self._losses,
             )  # fmt: skip
         return results
 
-    @property
-    def _work_of_all(self) -> int:
-        """The work of evaluating all targets once."""
-        problem = self._problem
-        return len(problem.right[0]) + len(problem.rows) + (8 * len(problem.entries[0]) if problem.is_scaled else 0)
-
     def _work_of(self, candidates: Ints) -> int:
         """Estimate the work of evaluating each candidate alone."""
         problem = self._problem
         starts, targets, touches_query = problem.touched
-        whole = self._work_of_all
+        whole = self._problem.work_of_all
         if problem.is_scaled:
             return whole * len(candidates)
         lengths = np.concatenate([[0], np.cumsum(np.diff(problem.starts)[targets] + 24)])
@@ -483,10 +478,9 @@ class _ChangeSearch:
                 self._problem.off[element] ^= 1
 
     def _rank(self) -> float:
-        from neupath.evidence import counterfactual_kernels as kernels
-
         problem = self._problem
-        return float(kernels.standing(
+        return float(kernels.standing.run(
+            len(problem.rows),
             self._scorer.formula, problem.base_norm[0], problem.base, problem.rows, problem.target,
             np.empty(self._k),
         )[1])  # fmt: skip
@@ -513,10 +507,9 @@ class _ChangeSearch:
         return size
 
     def _count_crossers(self, size: int) -> tuple[int, NDArray[np.int8]]:
-        from neupath.evidence import counterfactual_kernels as kernels
-
         problem, crossers = self._problem, np.zeros(len(self._problem.rows), np.int8)
-        count = kernels.mark_crossers(
+        count = kernels.mark_crossers.run(
+            size * size * len(problem.rows),
             self._scorer.formula, problem.base_norm[0], problem.base, problem.target, size, self._losses,
             crossers,
         )  # fmt: skip
@@ -538,11 +531,10 @@ class _ChangeSearch:
 
     def _find(self, candidates: Ints, size: int) -> list[int] | None:
         """Return a set of this size, an empty list if no set does it, or None if the budget ends."""
-        from neupath.evidence import counterfactual_kernels as kernels
-
         problem = self._problem
         check_cancelled()
-        chosen, count, work = kernels.find_set(
+        chosen, count, work = kernels.find_set.run(
+            comb(len(candidates), size) * problem.work_of_all,
             problem.arrays, self._scorer.formula, problem.rows, problem.target, candidates, size,
             self._k, self._removes, self._is_bounded and size <= _DEEPEST_BOUND, problem.off, problem.base,
             problem.state, self._losses, self._left,

@@ -20,6 +20,7 @@ from neupath.errors import QueryError, listed
 from neupath.graph.hin import HIN, Csr, Floats, freeze
 from neupath.graph.metapath import MetaPath, Step, arrow
 from neupath.graph.nodes import Id, Rows
+from neupath.measures.dwpc_kernels import add_paths, count_walks, steps_and_types
 
 
 # ---- Nodes, paths and groups ---------------------------------------------------------------------
@@ -338,14 +339,14 @@ class SimplePaths(Walks):
         return self._sum_at(position, are_counted=True)
 
     def _sum_at(self, position: int, *, are_counted: bool) -> Floats:
-        from neupath.measures.dwpc_kernels import add_paths, steps_and_types
-
         sums = np.zeros(self._sizes[position])
         if len(self.rows[0]):
             weights = self._joins if are_counted else [edges.weights for edges in self._edges]
             matrices = [self._matrix(step, own) for step, own in enumerate(weights)]
             steps, types = steps_and_types(matrices, self._node_types)
-            add_paths(steps, types, int(self.rows[0][0]), position, sums)
+            query = int(self.rows[0][0])
+            work = 3 * len(matrices) * count_walks(matrices)[query]
+            add_paths.run(work, steps, types, query, position, sums)
         return sums[self.rows[position]]
 
     def _matrix(self, step: int, weights: Floats) -> Csr:

@@ -28,10 +28,12 @@ from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.cache import FileForm, cached
 from neupath.engine.hits import check_whole
+from neupath.evidence import permutation_kernels as kernels
 from neupath.graph.hin import HIN, Csr, Edges, freeze
 from neupath.graph.metapath import Relation
 
 _SWAPS_PER_EDGE, _TRADES_PER_SOURCE = 10, 5
+_STEPS = 10  # of a kernel, per edge that it looks at
 """Attempted swaps and trades in a round; cycles of three are tried as often as trades."""
 _MOST_ROUNDS = 64
 _TOLERANCE = 0.01  # of the share of edges
@@ -74,9 +76,7 @@ class _Chain:
     """The permuted edges of one relation, one permutation after the other."""
 
     def __init__(self, hin: HIN, relation: Relation, seed: int) -> None:
-        from neupath.evidence import permutation_kernels as kernels
-
-        self._kernels, self.relation = kernels, relation
+        self.relation = relation
         matrix = hin.matrices[relation]
         pairs = hin.pairs(relation)
         self.sources, self.targets = pairs.sources.astype(np.int32), pairs.targets.astype(np.int32)
@@ -85,7 +85,9 @@ class _Chain:
         self._with_loops = not same_type or bool(np.any(self.sources == self.targets))
         self._seeds = np.random.default_rng([seed, *str(relation).encode()])
         self._starts = np.concatenate([[0], np.cumsum(np.bincount(self.sources, minlength=matrix.shape[0]))])
-        self._keys: NDArray[np.int64] = kernels.edge_set(self.sources, self.targets, self._width, not relation.directed)
+        self._keys: NDArray[np.int64] = kernels.edge_set.run(
+            _STEPS * len(pairs.sources), self.sources, self.targets, self._width, not relation.directed
+        )
         self._original = self._keys.copy()
         self.mixing = self._mix()
 
@@ -97,18 +99,23 @@ class _Chain:
             if self.relation.directed:
                 sources = int(np.count_nonzero(np.diff(self._starts)))
                 trades = _TRADES_PER_SOURCE * sources
-                self._kernels.trade_edges(self._starts, self.targets, self._width, self._with_loops, trades, seed)
+                steps = _STEPS * _TRADES_PER_SOURCE * len(self.targets)
+                kernels.trade_edges.run(steps, self._starts, self.targets, self._width, self._with_loops, trades, seed)
                 if not self._with_loops:
                     seed = int(self._seeds.integers(2**62))
-                    self._kernels.turn_cycles(self._starts, self.sources, self.targets, trades, seed)
+                    kernels.turn_cycles.run(steps, self._starts, self.sources, self.targets, trades, seed)
             else:
                 attempts = _SWAPS_PER_EDGE * len(self.sources)
-                self._kernels.swap_edges(self.sources, self.targets, self._keys, self._width, attempts, seed)
+                kernels.swap_edges.run(
+                    _STEPS * attempts, self.sources, self.targets, self._keys, self._width, attempts, seed
+                )
 
     def _shared(self) -> float:
         """Return the share of edges that the real graph has, too."""
         ends = self.sources, self.targets
-        count = self._kernels.count_in(self._original, *ends, self._width, not self.relation.directed)
+        count = kernels.count_in.run(
+            _STEPS * len(self.sources), self._original, *ends, self._width, not self.relation.directed
+        )
         return float(count / max(1, len(self.sources)))
 
     def _mix(self) -> Mixing:

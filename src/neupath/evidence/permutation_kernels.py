@@ -2,15 +2,16 @@
 
 import numpy as np
 
-from neupath._runtime.kernels import numba_function as compiled
+from neupath._runtime.kernels import kernel, part
 from neupath.graph.edges import mix64
 
-_mix = compiled(mix64)
+_mix = part(mix64)
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FREE = -1
+_ENDS = "const int32[:]", "const int32[:]"
 
 
-@compiled
+@part
 def _place(keys, key):
     """Return where a key is in the set, or the free place where it would be."""
     mask = np.uint64(len(keys) - 1)
@@ -20,7 +21,7 @@ def _place(keys, key):
     return at
 
 
-@compiled
+@part
 def _remove(keys, key):
     """Remove a key, and close the gap that it leaves in its run of keys."""
     mask = np.uint64(len(keys) - 1)
@@ -37,14 +38,14 @@ def _remove(keys, key):
     keys[gap] = _FREE
 
 
-@compiled
+@part
 def _key(source, target, width, undirected):
     if undirected and source > target:
         source, target = target, source
     return source * width + target
 
 
-@compiled
+@kernel(*_ENDS, "int64", "boolean")
 def edge_set(sources, targets, width, undirected):
     """Return a hash set of edges, at most half full."""
     size = 16
@@ -57,7 +58,7 @@ def edge_set(sources, targets, width, undirected):
     return keys
 
 
-@compiled
+@kernel("const int64[:]", *_ENDS, "int64", "boolean")
 def count_in(keys, sources, targets, width, undirected):
     """Count the edges that are in a set."""
     count = 0
@@ -67,7 +68,7 @@ def count_in(keys, sources, targets, width, undirected):
     return count
 
 
-@compiled
+@kernel("int32[:]", "int32[:]", "int64[:]", "int64", "int64", "int64")
 def swap_edges(sources, targets, keys, width, attempts, seed):
     """Swap the ends of random pairs of undirected edges where that makes no edge twice; return how many were swapped.
 
@@ -101,7 +102,7 @@ def swap_edges(sources, targets, keys, width, attempts, seed):
     return swaps
 
 
-@compiled
+@kernel("const int64[:]", "int32[:]", "int64", "boolean", "int64", "int64")
 def trade_edges(  # noqa: PLR0912
     starts, targets, width, with_loops, trades, seed
 ):
@@ -154,7 +155,7 @@ def trade_edges(  # noqa: PLR0912
     return moved
 
 
-@compiled
+@part
 def _find(starts, targets, row, target):
     """Return where a row has a target, -1 if it has not."""
     for at in range(starts[row], starts[row + 1]):
@@ -163,7 +164,7 @@ def _find(starts, targets, row, target):
     return -1
 
 
-@compiled
+@kernel("const int64[:]", "const int32[:]", "int32[:]", "int64", "int64")
 def turn_cycles(starts, sources, targets, attempts, seed):
     """Turn random cycles a → b → c → a round where that makes no edge twice; return how many were turned.
 

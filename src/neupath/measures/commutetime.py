@@ -15,9 +15,11 @@ from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled
 from neupath._runtime.resources import count_cores
 from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, unpack_matrix
+from neupath.engine.products import csr_arrays
 from neupath.errors import GraphError
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
+from neupath.measures import graph_kernels as kernels
 from neupath.measures.graph_measure import GraphMeasure, check_seed, check_tolerance, normalised_adjacency, sketch_error
 
 _MOST_CORE = 8192  # nodes of a dense matrix: 512 MB, inverted within half a minute
@@ -134,9 +136,7 @@ def _find_components(adjacency: Csr) -> Rows:
 
 def _expected_core(adjacency: Csr) -> float:
     """Return about how many nodes elimination leaves: 0.42 of those that have five neighbours among each other."""
-    from neupath.measures import graph_kernels as kernels  # loads numba
-
-    return 0.42 * float(kernels.count_core(adjacency.indptr, adjacency.indices, 5))
+    return 0.42 * float(kernels.count_core(*csr_arrays(adjacency)[:2], 5))
 
 
 # ---- On disk -------------------------------------------------------------------------------------
@@ -191,8 +191,6 @@ class _Factors:
 
     def resistances(self, query: int) -> Floats:
         """Return r(query, y) of every node y in its component; shape (nodes,)."""
-        from neupath.measures import graph_kernels as kernels  # loads numba
-
         column = kernels.solve(
             self.order, self.pivots, self.starts, self.nodes, self.shares, self.core_nodes, self.core,
             len(self.diagonal), query,
@@ -203,13 +201,11 @@ class _Factors:
 
 def _factor(adjacency: Csr, most_core: int) -> _Factors | None:
     """Factor L; return None where this leaves more than so many nodes in the core."""
-    from neupath.measures import graph_kernels as kernels  # loads numba
-
     count, components = adjacency.shape[0], _find_components(adjacency)
     by_degree = np.lexsort((-np.diff(adjacency.indptr), components))  # without its hub, a component has sparse factors
     is_ground = np.zeros(count, dtype=np.bool_)
     is_ground[by_degree[np.unique(components[by_degree], return_index=True)[1]]] = True
-    eliminated = kernels.eliminate(adjacency.indptr, adjacency.indices, adjacency.data, is_ground, most_core)
+    eliminated = kernels.eliminate(*csr_arrays(adjacency), is_ground, most_core)
     factors, (is_gone, *remaining_rows, is_small) = eliminated[:5], eliminated[5:]
     core_nodes = np.flatnonzero(~is_gone & ~is_ground)
     if not is_small:
@@ -219,7 +215,7 @@ def _factor(adjacency: Csr, most_core: int) -> _Factors | None:
     place[core_nodes] = np.arange(len(core_nodes))
     matrix = kernels.core_matrix(core_nodes, place, is_ground, is_gone, *remaining_rows)
     degrees = matrix.diagonal().copy()
-    core = _inverse(matrix)
+    core = np.ascontiguousarray(_inverse(matrix))
     diagonal = kernels.inverse_diagonal(*factors, place, core)
     if not np.isfinite(diagonal).all():
         least, most = adjacency.data.min(), adjacency.data.max()

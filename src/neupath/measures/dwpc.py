@@ -1,6 +1,5 @@
 """DWPC, the degree-weighted path count, over walks or over paths without repeated nodes."""
 
-from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -12,9 +11,10 @@ from neupath.engine.products import Chain, Halves, Product
 from neupath.engine.scorer import Scorer
 from neupath.engine.topk import Ranking, without_zeros
 from neupath.errors import QueryError
-from neupath.graph.hin import HIN, Csr, Floats
+from neupath.graph.hin import HIN, Floats
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Mask, Rows
+from neupath.measures.dwpc_kernels import add_paths, count_walks, steps_and_types
 from neupath.measures.path_measure import PathMeasure
 
 _MOST_WALKS = 1_000_000_000  # some ten seconds
@@ -97,25 +97,28 @@ class DWPCNoRepeats(DWPC):
         return Chain(list(matrices), np.zeros(matrices[0].shape[0]), np.zeros(matrices[-1].shape[1]))
 
     def score_rows(self, queries: Rows) -> Floats:
-        from neupath.measures.dwpc_kernels import add_paths, steps_and_types
-
         assert isinstance(self.factors_, Chain)
         matrices = self.factors_.matrices
         self._check_walks(queries)
-        steps, types = steps_and_types(matrices, self.metapath_.node_types)
+        key = ("steps put together", self.name, self.damping, self.metapath_)
+        steps, types = cached(self.hin_, key, lambda: steps_and_types(matrices, self.metapath_.node_types))
+        walks = self._count_walks()
         scores = np.zeros((len(queries), matrices[-1].shape[1]))
         for query, row in zip(queries.tolist(), scores, strict=True):
             check_cancelled()
-            add_paths(steps, types, query, len(steps), row)
+            add_paths.run(3 * len(matrices) * walks[query], steps, types, query, len(matrices), row)
         return scores
 
     def set_scores(self, members: Rows, weights: Floats) -> Floats:
         return np.asarray(weights @ self.score_rows(members))
 
+    def _count_walks(self) -> Floats:
+        key = ("walk counts", self.metapath_)
+        return cached(self.hin_, key, lambda: count_walks(self.step_matrices(self.hin_, self.metapath_)))
+
     def _check_walks(self, queries: Rows) -> None:
         """Raise if a query has more walks than can be followed one by one; those with repeated nodes are a part."""
-        key = ("walk counts", self.metapath_)
-        counts = cached(self.hin_, key, lambda: _count_walks(self.step_matrices(self.hin_, self.metapath_)))
+        counts = self._count_walks()
         most = int(queries[np.argmax(counts[queries])]) if len(queries) else 0
         if len(queries) and counts[most] > _MOST_WALKS:
             raise QueryError(
@@ -131,11 +134,3 @@ class DWPCNoRepeats(DWPC):
     # Paths that are listed make no product, which the base class ranks by.
     rank_row, rank_set = Scorer.rank_row, Scorer.rank_set
     score_targets, range_rows = Scorer.score_targets, Scorer.range_rows
-
-
-def _count_walks(matrices: Sequence[Csr]) -> Floats:
-    """Return the number of walks from each row along a chain of matrices."""
-    counts = np.ones(matrices[-1].shape[1])
-    for matrix in reversed(matrices):
-        counts = np.asarray((matrix > 0).astype(np.float64) @ counts)
-    return counts

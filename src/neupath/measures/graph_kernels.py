@@ -5,12 +5,15 @@ All walk the rows of a sparse matrix in the order of their entries, so results d
 
 import numpy as np
 
-from neupath._runtime.kernels import numba_function as compiled
-from neupath.engine.product_kernels import NO_ROWS, copy_to
+from neupath._runtime.kernels import kernel, part
+from neupath.engine.product_kernels import CSR, INDEX_TYPES, NO_ROWS, copy_to
+
+_ELIMINATED = "const int64[:]", "const float64[:]", "const int64[:]", "const int64[:]", "const float64[:]"
+"""Nodes in the order of their elimination, pivots, and where their neighbours begin, these, and shares."""
 
 
 # ---- PPR and RWR ---------------------------------------------------------------------------------
-@compiled
+@kernel(*CSR, "const float64[:]", "float64", "int64", "float64", "int64", variants=INDEX_TYPES)
 def push(indptr, indices, data, roots, damping, query, least, budget):
     """Push the residual e_q through N until no node has more than least·√degree, or the budget of edges is spent.
 
@@ -64,7 +67,7 @@ def push(indptr, indices, data, roots, damping, query, least, budget):
 
 
 # ---- SimRank -------------------------------------------------------------------------------------
-@compiled
+@kernel(*CSR, "float64", "int64", "const int64[:]", "const float64[:]", "float64", variants=INDEX_TYPES)
 def meetings(indptr, indices, data, decay, first, depths, guess, least):
     """Walk from some nodes, and return where two independent walks meet, each step worth `decay` less.
 
@@ -105,7 +108,7 @@ def meetings(indptr, indices, data, decay, first, depths, guess, least):
     return sizes, columns[:size], values[:size], left_out, left_out_share
 
 
-@compiled
+@part
 def _step(indptr, indices, data, now, support, num_support, after, reached):
     """Take one step of a walk that is at the nodes of `support`, and clear `now`; return how many nodes it reaches."""
     num_reached = 0
@@ -123,7 +126,7 @@ def _step(indptr, indices, data, now, support, num_support, after, reached):
     return num_reached
 
 
-@compiled
+@part
 def _meet(now, support, num_support, worth, total, met, num_met):
     """Add the chances that two walks meet after this step; return at how many nodes they may have met so far."""
     for at in range(num_support):
@@ -137,7 +140,7 @@ def _meet(now, support, num_support, worth, total, met, num_met):
     return num_met
 
 
-@compiled
+@part
 def _longer(nodes, values, used, least):
     """Return longer arrays that begin like these."""
     room = max(2 * len(nodes), least)
@@ -151,7 +154,7 @@ def _longer(nodes, values, used, least):
 _MANY = 50  # neighbours of the least connected node, from which on elimination leaves about a third of the nodes
 
 
-@compiled
+@kernel(*CSR, "const boolean[:]", "int64", variants=INDEX_TYPES)
 def eliminate(indptr, indices, data, is_ground, most_core):
     """Eliminate nodes of a graph without loops, fewest neighbours first, until the others all but form a clique.
 
@@ -217,7 +220,7 @@ def eliminate(indptr, indices, data, is_ground, most_core):
     )  # fmt: skip
 
 
-@compiled
+@kernel("const ?[:]", "const ?[:]", "int64", variants=INDEX_TYPES)
 def count_core(indptr, indices, least):
     """Count the nodes that have at least so many neighbours among each other: those with fewer go, one by one."""
     count = len(indptr) - 1
@@ -239,7 +242,7 @@ def count_core(indptr, indices, least):
     return count - gone
 
 
-@compiled
+@part
 def _take(nodes, weights, is_gone, joined, shares):
     """Copy the neighbours of a row that are still there, with their shares; return how many, and their weight."""
     width, total = 0, 0.0
@@ -252,7 +255,7 @@ def _take(nodes, weights, is_gone, joined, shares):
     return width, total
 
 
-@compiled
+@part
 def _join(nodes, weights, size, i, total, around, is_gone, places):
     """Join neighbour i of a node that goes to the others, and drop the node from its row; return the row's size."""
     (joined, shares), kept = around, 0
@@ -277,13 +280,13 @@ def _join(nodes, weights, size, i, total, around, is_gone, places):
     return kept
 
 
-@compiled
+@part
 def _move(nodes, weights, start, size, target):
     for at in range(size):
         nodes[target + at], weights[target + at] = nodes[start + at], weights[start + at]
 
 
-@compiled
+@part
 def _link(lists, node, degree):
     """Put a node at the head of the doubly linked list of its degree."""
     heads, following, leading = lists
@@ -294,7 +297,7 @@ def _link(lists, node, degree):
     heads[degree] = node
 
 
-@compiled
+@part
 def _unlink(lists, node, degree):
     heads, following, leading = lists
     before, after = leading[node], following[node]
@@ -307,7 +310,10 @@ def _unlink(lists, node, degree):
     return node
 
 
-@compiled
+@kernel(
+    "const int64[:]", "const int64[:]", "const boolean[:]", "const boolean[:]", "const int64[:]", "const int64[:]",
+    "const int64[:]", "const float64[:]",
+)  # fmt: skip
 def core_matrix(core, place, is_ground, is_gone, starts, sizes, nodes, weights):
     """Return the Laplacian of the nodes that remain, without the grounds; dense."""
     matrix = np.zeros((len(core), len(core)))
@@ -323,7 +329,7 @@ def core_matrix(core, place, is_ground, is_gone, starts, sizes, nodes, weights):
     return matrix
 
 
-@compiled
+@kernel("const int64[:]", "const int64[:]", "const int64[:]", "int64")
 def elimination_depths(order, begins, nodes, count):
     """Return how many eliminations in a row each node's entries of the inverse go through, 0 for those that remain."""
     depths = np.zeros(count)
@@ -335,7 +341,7 @@ def elimination_depths(order, begins, nodes, count):
     return depths
 
 
-@compiled
+@kernel(*_ELIMINATED, "const int64[:]", "const float64[:,:]")
 def inverse_diagonal(order, pivots, begins, nodes, shares, place, core):
     """Return the diagonal of the inverse of the Laplacian without its grounds, 0 for these.
 
@@ -375,7 +381,7 @@ def inverse_diagonal(order, pivots, begins, nodes, shares, place, core):
     return diagonal
 
 
-@compiled
+@part
 def _core_sum(row, place, u, nodes, shares):
     total = 0.0
     for at in range(len(nodes)):
@@ -384,7 +390,7 @@ def _core_sum(row, place, u, nodes, shares):
     return total
 
 
-@compiled
+@kernel(*_ELIMINATED, "const int64[:]", "const float64[:,:]", "int64", "int64")
 def solve(order, pivots, begins, nodes, shares, core_nodes, core, size, query):
     """Return column `query` of the inverse of the Laplacian without its grounds, 0 at these; shape (size,)."""
     flows, potentials = np.zeros(size), np.zeros(size)

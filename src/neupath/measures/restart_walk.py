@@ -9,8 +9,10 @@ import numpy as np
 from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled
 from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, unpack_matrix
+from neupath.engine.products import csr_arrays
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
+from neupath.measures import graph_kernels as kernels
 from neupath.measures.graph_measure import ROUNDING, GraphMeasure, check_share, check_tolerance, normalised_adjacency
 
 _LIGHT = 1e8  # additions per query below which the exact scores are worth their time
@@ -76,11 +78,9 @@ class RestartWalk(GraphMeasure):
         scores: Floats = np.zeros(len(targets))
         rest[query] = 1.0
         if matrix.nnz > _LOCAL:
-            from neupath.measures import graph_kernels as kernels  # loads numba
-
             least = float((allowed / targets).min())
             walks, rest, threshold = kernels.push(
-                matrix.indptr, matrix.indices, matrix.data, self.roots_, self.damping, query, least,
+                *csr_arrays(matrix), self.roots_, self.damping, query, least,
                 _PUSHED * matrix.nnz,
             )  # fmt: skip
             scores = walks[self.rows_]

@@ -13,9 +13,11 @@ from neupath._runtime.disk_cache import Arrays
 from neupath._runtime.progress import Progress, check_cancelled
 from neupath._runtime.resources import count_cores
 from neupath.engine.cache import FileForm, cached, check_lengths, pack_matrix, unpack_matrix
+from neupath.engine.products import csr_arrays
 from neupath.engine.topk import in_blocks
 from neupath.graph.hin import Csr, Floats
 from neupath.graph.nodes import Rows
+from neupath.measures import graph_kernels as kernels
 from neupath.measures.graph_measure import (
     ROUNDING,
     GraphMeasure,
@@ -258,15 +260,13 @@ class _Correction:
 
     def _meet(self, guess: Floats, depths: Rows) -> _Meetings:
         """Walk from every node, as many steps as its depth."""
-        from neupath.measures import graph_kernels as kernels  # loads numba
-
         least = 0.0 if self.count <= _ALL_KEPT else max(1e-3 * self.allowed, _SMALL)
         parts: dict[int, tuple[Rows, Rows, Floats, Floats, Floats]] = {}
 
         def walk(block: slice, first: int, last: int) -> None:
             start = first + block.start
             parts[start] = kernels.meetings(
-                self.out.indptr, self.out.indices, self.out.data, self.decay, start,
+                *csr_arrays(self.out), self.decay, start,
                 depths[first:last][block], guess, least,
             )  # fmt: skip
 

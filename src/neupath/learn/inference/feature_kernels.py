@@ -2,10 +2,12 @@
 
 import numpy as np
 
-from neupath._runtime.kernels import numba_function as compiled
+from neupath._runtime.kernels import kernel
+
+_ROWS = "const int64[:]", "const int64[:]", "const float64[:,:]"
 
 
-@compiled
+@kernel(_ROWS, ("const ?[:]", "const ?[:]", "const float64[:,:]"), "int64", variants=("int32", "int64"))
 def multiply_rows(rows_of, step, width):
     """Multiply CSR rows by the matrix of a step, under three scalings at once."""
     indptr, indices, values = rows_of
@@ -50,7 +52,7 @@ def multiply_rows(rows_of, step, width):
     return out_indptr, out_indices[:at].copy(), out_values[:at].copy()
 
 
-@compiled
+@kernel(_ROWS, _ROWS, "const int64[:]", "const int64[:]", "int64")
 def pair_dots(left, right, queries, targets, width):
     """Return three products of each pair's rows, by scalings 0 and 0, 1 and 1, 1 and 2; shape (pairs, 3).
 

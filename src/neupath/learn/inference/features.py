@@ -9,11 +9,12 @@ from scipy.sparse import csr_array
 
 from neupath.engine.cache import cached
 from neupath.engine.formula import normalised
-from neupath.engine.products import adjacency
+from neupath.engine.products import adjacency, csr_arrays
 from neupath.engine.walk import walk_rows
 from neupath.graph.hin import HIN, Csr, Floats
 from neupath.graph.metapath import MetaPath, Step
 from neupath.graph.nodes import Rows
+from neupath.learn.inference.feature_kernels import multiply_rows, pair_dots
 from neupath.learn.labels import Pairs
 from neupath.measures import MEASURES, PathCount, PathMeasure
 from neupath.measures.path_measure import reversed_legs
@@ -124,11 +125,10 @@ def _degrees(hin: HIN, step: Step) -> Ints:
 
 def extend_walk(hin: HIN, walk: Walk, step: Step) -> Walk:
     """Return the rows after one more step."""
-    from neupath.learn.inference.feature_kernels import multiply_rows
-
     matrix, values = _step_matrix(hin, step)
     width = hin.num_nodes(step.target)
-    return Walk(step.target, width, *multiply_rows(walk.arrays, (matrix.indptr, matrix.indices, values), width))
+    edges = *csr_arrays(matrix)[:2], values
+    return Walk(step.target, width, *multiply_rows.run(3 * count_work(hin, walk, step), walk.arrays, edges, width))
 
 
 def _step_matrix(hin: HIN, step: Step) -> tuple[Csr, Floats]:
@@ -202,9 +202,8 @@ class PairWalks:
 
     def _products(self, left: Walk, right: Walk) -> tuple[Floats, Floats, Floats]:
         """Return the product of each pair's rows, and the squared norms of both; shape (pairs, products) each."""
-        from neupath.learn.inference.feature_kernels import pair_dots
-
-        dots = pair_dots(left.arrays, right.arrays, self.queries, self.targets, left.width)
+        entries = np.diff(left.indptr)[self.queries].sum() + np.diff(right.indptr)[self.targets].sum()
+        dots = pair_dots.run(3 * int(entries), left.arrays, right.arrays, self.queries, self.targets, left.width)
         left_norms = left.squared_norms()
         right_norms = left_norms if right is left else right.squared_norms()
         of_query, of_target = zip(*_PRODUCTS, strict=True)

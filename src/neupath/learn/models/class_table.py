@@ -18,7 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from neupath._runtime.kernels import numba_function as compiled
+from neupath._runtime.kernels import kernel
+from neupath._runtime.kernels import part as kernel_part
 from neupath.graph.edges import mix64
 from neupath.graph.nodes import Mask
 from neupath.learn.models.flat_graph import FlatGraph, Ints, expand_ranges
@@ -208,10 +209,10 @@ class ClassTable:
         return Definitions(classes[nodes], to[begins], kinds[begins], neighbours[begins], capped)
 
 
-_mix64 = compiled(mix64)
+_mix64 = kernel_part(mix64)
 
 
-@compiled
+@kernel(*["const int64[:]"] * 6, "int64")
 def _hash_definitions(first, last, sources, kinds, nodes, classes, cap):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
     """Return a 128-bit hash of each node's class and its neighbours' kinds, classes and capped counts; (nodes, 2)."""
     keys = np.empty((len(nodes), 2), dtype=np.uint64)

@@ -14,7 +14,6 @@ from weakref import ref
 
 import numpy as np
 
-from neupath._runtime.kernels import numba_function as compiled
 from neupath.engine.scorer import Binding, RowChange, RowEdge, Updater
 from neupath.graph.hin import HIN
 from neupath.graph.metapath import Link, Relation
@@ -60,7 +59,7 @@ class NeuPathUpdater(Updater):
         graph = self._graph.current
         changed = edited[:0]
         for layer, (before, after) in zip(self._table.layers, pairwise(self._background), strict=True):
-            nodes = _reached(graph.first, graph.last, graph.sources, edited, changed)
+            nodes = _reached(graph, edited, changed)
             classes = self._table.refine(graph, layer, nodes, before.current)
             differs = classes != after.current[nodes]
             changed = nodes[differs]
@@ -72,21 +71,10 @@ class NeuPathUpdater(Updater):
         return lambda hin: model.over_background(hin, graph(), table, [layer.array for layer in background])
 
 
-@compiled
-def _reached(first, last, sources, edited, changed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _reached(graph: FlatGraph, edited: Ints, changed: Ints) -> Ints:
     """Return the edited nodes, the changed nodes and the neighbours of the latter, ascending."""
-    length = len(edited) + len(changed)
-    for v in changed:
-        length += last[v] - first[v]
-    nodes = np.empty(length, dtype=np.int64)
-    nodes[: len(edited)] = edited
-    nodes[len(edited) : len(edited) + len(changed)] = changed
-    at = len(edited) + len(changed)
-    for v in changed:
-        for edge in range(first[v], last[v]):
-            nodes[at] = sources[edge]
-            at += 1
-    return np.unique(nodes)
+    edges = graph.edges_of(changed)[1]
+    return np.unique(np.concatenate([edited, changed, graph.sources[edges]]))
 
 
 # ---- The edges -----------------------------------------------------------------------------------
@@ -155,8 +143,9 @@ class LiveFlatGraph:
         """Return the codes of all edges into a node after a change, ascending; None if there is no change."""
         own = slice(self._first.current[node], self._last.current[node])
         codes = self._kinds[own] * len(self._types) + self._sources[own]
-        edits = np.array(sorted(exists), dtype=np.int64)
-        edited: Ints = _edit(codes, edits, np.array([exists[code] for code in edits.tolist()]))
+        there = [code for code, exist in exists.items() if exist]
+        gone = [code for code, exist in exists.items() if not exist]
+        edited: Ints = np.union1d(np.setdiff1d(codes, np.array(gone, np.int64)), np.array(there, np.int64))
         return None if np.array_equal(edited, codes) else edited
 
     def _append(self, codes: Ints) -> None:
@@ -165,28 +154,6 @@ class LiveFlatGraph:
             self._sources, self._kinds = (np.resize(a, 2 * end) for a in (self._sources, self._kinds))
         self._kinds[self._used : end], self._sources[self._used : end] = np.divmod(codes, len(self._types))
         self._used = end
-
-
-@compiled
-def _edit(codes, edits, exists):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    """Return ascending codes with the edits that exist afterwards, and without those that do not."""
-    edited = np.empty(len(codes) + len(edits), dtype=np.int64)
-    count, j = 0, 0
-    for code in codes:
-        while j < len(edits) and edits[j] < code:
-            edited[count] = edits[j]
-            count += exists[j]
-            j += 1
-        edited[count] = code
-        if j < len(edits) and edits[j] == code:
-            count += exists[j]
-            j += 1
-        else:
-            count += 1
-    for i in range(j, len(edits)):
-        edited[count] = edits[i]
-        count += exists[i]
-    return edited[:count]
 
 
 # ---- Arrays with versions ------------------------------------------------------------------------
