@@ -50,7 +50,7 @@ def test_the_map_shows_every_room() -> None:
 
 LINES = {
     "_runtime": 1364, "cli": 2820, "cluster": 950, "engine": 4695, "evidence": 5487, "graph": 5250, "io": 12830,
-    "learn": 8211, "live": 1500, "measures": 3069, "service": 4130, "store": 2890, "paper": 2820,
+    "learn": 8211, "live": 1510, "measures": 3069, "service": 4130, "store": 2890, "paper": 2820,
 }  # fmt: skip
 """The most lines of Python that a room has; a commit that raises one says why. `paper` is the package neupath_paper."""
 

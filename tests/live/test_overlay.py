@@ -12,7 +12,7 @@ from neupath.graph.edges import edge_counts
 from neupath.graph.hin import Edges, freeze
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from neupath.live import LiveGraph, overlay
+from neupath.live import LiveGraph, live_product, overlay
 from neupath.live.overlay import Overlay
 from neupath.measures import DWPC, PathCount
 from tests.live.comparison import assert_equal, rebuilt, set_edges
@@ -92,6 +92,7 @@ def test_many_edges_at_hubs_give_what_a_rebuild_gives(
 ) -> None:
     monkeypatch.setattr(overlay, "_MANY_SEARCHES", searches)
     monkeypatch.setattr(overlay, "_LIGHT_ENTRIES", 0)
+    monkeypatch.setattr(live_product, "_ROWS_AT_ONCE", 7)
     rng = np.random.default_rng(0)
     live = LiveGraph(crowd(rng, whole=whole), compaction_share=float("inf"))
     measures = [kind(path) for kind in (PathCount, npth.PathSim, DWPC) for path in ("APA", "APVPA")]

@@ -153,6 +153,7 @@ def _entries_of(link: Link, edges: Sequence[RowEdge]) -> Iterator[tuple[int, int
 
 # ---- Half-path matrices --------------------------------------------------------------------------
 _NO_ROWS = np.zeros(0, dtype=np.int64)
+_ROWS_AT_ONCE = 1024  # rows that are computed together; those of a hub's neighbours may be many
 
 
 class LiveLeg:
@@ -247,11 +248,18 @@ class LiveHalf:
             changed = leg.follow(edges)
             rows = np.union1d(leg.reaching(rows), changed) if len(rows) else changed
         self.overlay = self.overlay.grown(self.legs[0].shape[0], self.legs[-1].shape[1])
-        if len(rows):
-            matrix = walk_rows(self.legs, rows)  # type: ignore[arg-type]  # legs act as matrices
-            norms, spans = row_norms(matrix).tolist(), pairwise(matrix.indptr.tolist())
-            cut = (Row(matrix.indices[i:j], matrix.data[i:j], norm) for (i, j), norm in zip(spans, norms, strict=True))
-            self.overlay = self.overlay.replaced(dict(zip(rows.tolist(), cut, strict=True)))
+        changed_rows = {}
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            block = rows[start : start + _ROWS_AT_ONCE]
+            matrix = walk_rows(self.legs, block)  # type: ignore[arg-type]  # legs act as matrices
+            spans, norms = pairwise(matrix.indptr.tolist()), row_norms(matrix).tolist()
+            for number, (i, j), norm in zip(block.tolist(), spans, norms, strict=True):
+                columns, values = matrix.indices[i:j], matrix.data[i:j]
+                if len(block) > 1:  # a row that stays when its neighbours are replaced would keep them all in memory
+                    columns, values = columns.copy(), values.copy()
+                changed_rows[number] = Row(columns, values, norm)
+        if changed_rows:
+            self.overlay = self.overlay.replaced(changed_rows)
 
 
 class LiveProduct(Updater):
