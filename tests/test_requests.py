@@ -27,15 +27,15 @@ from tests.command_line import Run
 
 COMMANDS: dict[str, type[Question]] = {
     "paths": requests.Paths, "find": requests.Find, "search": requests.Search, "compare": requests.Compare,
-    "explain": requests.Explain, "relate": requests.Relate, "whatif": requests.WhatIf, "join": requests.Join,
+    "explain": requests.Explain, "relate": requests.Relate, "whatif": requests.Counterfactual, "join": requests.Join,
     "infer": requests.Infer, "train": requests.Train, "evaluate": requests.Evaluate,
 }  # fmt: skip
 FORMS: dict[type[Question], type[Question]] = {
     schemas.SearchOne: requests.Search, schemas.SearchMany: requests.Search, schemas.ExplainOne: requests.Explain,
     schemas.RelateRequest: requests.Relate, schemas.InferRequest: requests.Infer,
     schemas.InferJobRequest: requests.Infer, schemas.JoinJobRequest: requests.Join,
-    schemas.TrainJobRequest: requests.Train, schemas.WhatIfJobRequest: requests.WhatIf,
-    schemas.SignificanceJobRequest: requests.Significance,
+    schemas.TrainJobRequest: requests.Train, schemas.WhatIfJobRequest: requests.Counterfactual,
+    schemas.SignificanceJobRequest: requests.TestedSearch,
 }  # fmt: skip
 NEEDED: dict[str, Any] = {
     "query": "Mike", "queries": ["Mike"], "target": "Bob", "graph": "toy", "pairs": [{"query": "a", "target": "b"}],
@@ -121,8 +121,8 @@ def test_what_commands_alone_have_is_refused_over_http(form: type[Question], kin
 
 METHODS = {
     "search": requests.Search, "search_table": requests.Search, "explain": requests.Explain,
-    "relate": requests.Relate, "infer": requests.Infer, "what_if": requests.WhatIf,
-    "significance": requests.Significance,
+    "relate": requests.Relate, "infer": requests.Infer, "what_if": requests.Counterfactual,
+    "significance": requests.TestedSearch,
 }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from neupath._runtime.files import write_whole
 from neupath.engine.hits import Hits, QuerySet
 from neupath.errors import NeuPathError, QueryError
 from neupath.graph.nodes import HasId, Id, NodeRef, id_of
-from neupath.requests import Explain, Infer, Question, Relate, Search, Significance, WhatIf, options_of
+from neupath.requests import Counterfactual, Explain, Infer, Question, Relate, Search, TestedSearch, options_of
 
 # ---- HTTP ----------------------------------------------------------------------------------------
 JSON = "application/json"
@@ -416,12 +416,12 @@ class Client:
         """
         return self._session.read_object("POST", _path(graph, "infer"), {"pairs": _to_pairs(pairs), **options})
 
-    @_takes(WhatIf)
+    @_takes(Counterfactual)
     def what_if(self, graph: str, query: NodeRef, target: NodeRef, **options: Any) -> dict[str, Any]:
         """Return what `neupath whatif --json` prints; it runs as a job, and this waits for it."""
         return self.start("whatif", graph, query=query, target=target, **options).result()
 
-    @_takes(Significance)
+    @_takes(TestedSearch)
     def significance(self, graph: str, queries: Sequence[Id], **options: Any) -> list[dict[str, Any]]:
         """Return what `neupath search --significance --json` prints of each query; it runs as a job."""
         return list(self.start("significance", graph, queries=list(queries), **options).result()["results"])
@@ -436,7 +436,8 @@ class Client:
         graph
             Its name in the service.
         options
-            The fields of the question in `neupath.requests`: `Infer`, `Join`, `Train`, `WhatIf` or `Significance`.
+            The fields of the question in `neupath.requests`: `Infer`, `Join`, `Train`, `Counterfactual` or
+            `TestedSearch`.
 
         """
         body = {"kind": kind, "graph": graph, **options}

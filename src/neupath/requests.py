@@ -108,7 +108,7 @@ def options_of(kind: type[Any], interface: Literal["cli", "http"]) -> Iterator[t
 
 
 # ---- Options that travel together ----------------------------------------------------------------
-class Refinement(Question):
+class WeightsAndTimes(Question):
     """The options that put weights and a time window into a meta-path."""
 
     weight: Sequence[str] = option(
@@ -150,7 +150,7 @@ class AsOf(Question):
     )
 
 
-class Similarity(Refinement):
+class Similarity(WeightsAndTimes):
     """What similar means: a measure along meta-paths or over the whole graph, or a saved model."""
 
     metapath: MetaPaths = option("The meta-path, such as movie-actor-movie or MAM.", "--metapath -p", default=None)
@@ -330,7 +330,7 @@ class Search(Similarity, Targets, SetOfNodes, Evidence, AsOf):
             raise QueryError("‹significance› has no p-value of a node with itself; leave out ‹include_query›")
 
 
-class Significance(MeasureOfPath, Evidence):
+class TestedSearch(MeasureOfPath, Evidence):
     """A search with the p-value of every hit."""
 
     queries: Sequence[Id] = option("Ids or names.", limits={"min_length": 1})
@@ -406,7 +406,7 @@ class Relate(AsOf):
     )  # fmt: skip
 
 
-class WhatIf(MeasureOfPath, AsOf):
+class Counterfactual(MeasureOfPath, AsOf):
     """The fewest edges or nodes that decide whether a target is among the best hits of a query."""
 
     only_cli = ("as_of",)

@@ -29,7 +29,7 @@ from neupath.evidence.stability import Stability
 
 # ---- whatif --------------------------------------------------------------------------------------
 @takes_options
-def whatif(source: GraphSource, asked: requests.WhatIf, output: OutputFlags) -> None:
+def whatif(source: GraphSource, asked: requests.Counterfactual, output: OutputFlags) -> None:
     """Find the fewest edges or nodes that decide whether B is among the best hits of A.
 
     If B is among the k best, find what to remove so that it is not; if not,

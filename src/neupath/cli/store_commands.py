@@ -25,7 +25,7 @@ from neupath.cli.terminal import (
 )
 from neupath.errors import QueryError
 from neupath.io import BUILT_IN, PUBLIC, fetch, import_store, public_dataset, write_folder
-from neupath.io.draft import Draft, Question, check_draft, draft_of, explain_source
+from neupath.io.draft import Draft, DraftQuestion, check_draft, draft_of, explain_source
 from neupath.requests import AsOf
 from neupath.store import check as check_store
 from neupath.store import open_store, read_update
@@ -275,7 +275,7 @@ def render_draft(draft: Draft) -> None:
         stdout.print(titled(label, table, ""))
 
 
-def _ask(question: Question) -> int:
+def _ask(question: DraftQuestion) -> int:
     """Print a question with its choices; return the number of the chosen one, the first at an empty answer."""
     stdout.print("\n".join(map(printable, question.text.splitlines())), highlight=False, markup=False)
     for number, choice in enumerate(question.choices, 1):

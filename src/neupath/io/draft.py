@@ -22,7 +22,7 @@ _ABOUT_KEYS = "# Every key is optional; docs/graphs.md has all of them."
 
 
 @dataclass(frozen=True)
-class Question:
+class DraftQuestion:
     """What a rule decides and a user may want otherwise: the first of two choices keeps it, the second changes it."""
 
     text: str
@@ -75,10 +75,10 @@ class Draft:
             config.write_text(self.to_toml(), encoding="utf-8")
             return cast(Plan, find_tables(self.source, config, None, None))
 
-    def questions(self) -> list[Question]:
+    def questions(self) -> list[DraftQuestion]:
         """Return what a user may want otherwise."""
         if self.plan is None:
-            return [Question(f"{self.refusal}\nRead it so?\n{self.proposal}", ("yes", "no"), self._refuse)]
+            return [DraftQuestion(f"{self.refusal}\nRead it so?\n{self.proposal}", ("yes", "no"), self._refuse)]
         return [*_relation_questions(self.config), *_weight_questions(self.plan, self.config)]
 
     def _refuse(self, _: Config) -> Config:
@@ -173,12 +173,12 @@ def _describe_columns(plan: Plan) -> Iterator[tuple[str, str, str]]:
 
 
 # ---- Questions -----------------------------------------------------------------------------------
-def _relation_questions(config: Config) -> Iterator[Question]:
+def _relation_questions(config: Config) -> Iterator[DraftQuestion]:
     """Ask for each column that a rule reads as a relation, if there are others."""
     for edges in config.edges if len(config.edges) > 1 else ():
         if edges.optional and edges.columns:
             node_type = next((name for name, nodes in config.nodes.items() if nodes.file == edges.file), None)
-            yield Question(
+            yield DraftQuestion(
                 f"{edges.file}: what is {edges.columns[1]}?",
                 (
                     f"the relation {edges.source} -{edges.name}-> {edges.target}",
@@ -203,14 +203,14 @@ def _leave_out(edges: EdgesConfig, column: str, node_type: str | None) -> Callab
     return change
 
 
-def _weight_questions(plan: Plan, config: Config) -> Iterator[Question]:
+def _weight_questions(plan: Plan, config: Config) -> Iterator[DraftQuestion]:
     """Ask for each column of numbers that may be the weight of the edges beside it."""
     for at, selection in enumerate(edge.selection for edge in plan.edges):
         weight = None if "weight" in selection.columns else likely_weight(selection.table, selection.attributes)
         if weight is not None:
             text = f"{selection.table.label}: is {weight} the weight of the edges?"
             edges = config.edges[at] if config.edges else None
-            yield Question(text, ("no, an attribute", "yes, and an attribute"), _set_weight(edges, weight))
+            yield DraftQuestion(text, ("no, an attribute", "yes, and an attribute"), _set_weight(edges, weight))
 
 
 def _set_weight(edges: EdgesConfig | None, weight: str) -> Callable[[Config], Config]:

@@ -329,7 +329,7 @@ class TrainJobRequest(requests.Train):
 
 
 @form("body")
-class WhatIfJobRequest(requests.WhatIf):
+class WhatIfJobRequest(requests.Counterfactual):
     """What moves a target out of the k best of a query, or into them."""
 
     kind: Literal["whatif"]
@@ -337,7 +337,7 @@ class WhatIfJobRequest(requests.WhatIf):
 
 
 @form("body")
-class SignificanceJobRequest(requests.Significance):
+class SignificanceJobRequest(requests.TestedSearch):
     """A search with the p-value of every hit and, if asked for, the interval in which its rank stays."""
 
     kind: Literal["significance"]
