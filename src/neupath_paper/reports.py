@@ -4,7 +4,7 @@ import csv
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -59,7 +59,7 @@ class ResultTable:
     cells: Mapping[tuple[str, str], Cell]
     printed: Numbers
     lower_is_better: bool
-    decimals: int
+    decimals: int = 4
 
     def cell(self, row: str, column: str) -> Cell:
         """Return a cell; a missing run is an empty one."""
@@ -98,7 +98,6 @@ def make_table(
     row_of: Callable[[Result], str] = lambda result: str(result["model"]),
     corner: str = "model",
     printed: Numbers | None = None,
-    decimals: int = 4,
 ) -> ResultTable:
     """Make a table of a metric: one column per meta-path, and those rows that have any result."""
     values: dict[tuple[str, str], list[float]] = {}
@@ -109,7 +108,7 @@ def make_table(
     cells = {key: Cell(tuple(own)) for key, own in values.items()}
     kept = tuple(row for row in rows if any((row, column) in cells for column in columns))
     lower_is_better = not metric.startswith("ndcg")
-    return ResultTable(title, corner, kept, tuple(columns), cells, printed or {}, lower_is_better, decimals)
+    return ResultTable(title, corner, kept, tuple(columns), cells, printed or {}, lower_is_better)
 
 
 def to_csv(tables: Mapping[str, ResultTable]) -> str:
@@ -348,7 +347,7 @@ def report_runtime(results: Sequence[Result], study: Study, folder: Path) -> lis
     counts = sorted({count for result in results for count, _ in result["timings"]})
     models = list(dict.fromkeys(str(result["model"]) for result in results))
     title = f"milliseconds to score test nodes against all targets, {study.focus[0].title}"
-    table = make_table(title, timings, "milliseconds", models, [f"{n:g}" for n in counts], decimals=2)
+    table = replace(make_table(title, timings, "milliseconds", models, [f"{n:g}" for n in counts]), decimals=2)
     curves = {model: {float(n): table.cell(model, f"{n:g}") for n in counts} for model in models}
     draw_curves({study.focus[0].title: curves}, folder / "runtime.svg", "test nodes", "milliseconds", log="xy")
     return _write(folder, "runtime", {"runtime": table})

@@ -28,7 +28,7 @@ from neupath.evidence.groups import counted
 from neupath.learn.evaluation import Evaluation, LabelEvaluation, evaluate_pairs, split_queries
 from neupath.learn.evaluation import evaluate as compare
 from neupath.learn.labels import NodeTypes, Protocol, join_types, read_pairs, too_few
-from neupath.learn.registry import choose_measure, learning_from, load_scorer
+from neupath.learn.registry import choose_measure, is_network, learning_from, load_scorer
 
 if TYPE_CHECKING:
     from neupath.learn.auto import AutoReport
@@ -82,10 +82,12 @@ def train(source: GraphSource, asked: requests.Train, as_json: JsonOption = Fals
     if as_json:
         print_json(learned.to_dict())
         return
-    error = f"training RMSE {learned.train_rmse:.4f}, too few queries to keep some for validation"
-    if learned.validation_rmse is not None:
-        error = f"validation RMSE {learned.validation_rmse:.4f}"
-    print_text(f"saved to {out}: {error}, best of {learned.epochs} epochs")
+    error = f"training RMSE {learned.train_rmse:.4f}"
+    if is_network(architecture):
+        error += ", too few queries to keep some for validation"
+        error = error if learned.validation_rmse is None else f"validation RMSE {learned.validation_rmse:.4f}"
+        error += f", best of {learned.epochs} epochs"
+    print_text(f"saved to {out}: {error}")
     for text, weight in learned.metapaths or ():
         print_text(f"it reads as {text} with weight {weight:.3f}")
     if learned.metapaths == []:
