@@ -204,6 +204,7 @@ CASES: dict[str, Case] = {
     ) for toml, hint in (
         ('[node.user]\nfile = "a_b.csv"', r"did you mean \[nodes\.user\]\?"),
         ('[Node.user]\nfile = "a_b.csv"', r"did you mean \[nodes\.user\]\?"),
+        ('[nods.user]\nfile = "a_b.csv"', r"did you mean \[nodes\.user\]\?"),
         ('[edge]\nname = "r"', r"did you mean \[\[edges\]\]\?"),
         ('[[edge]]\nname = "r"', r"did you mean \[\[edges\]\]\?"),
         ('[relation]\nname = "r"', r"can have .*nodes, edges, pair, triples, rdf"),

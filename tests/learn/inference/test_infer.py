@@ -46,7 +46,7 @@ TAGS = "user -buys-> item-tag-item <-buys- user"
 @pytest.mark.slow
 def test_path_and_measure_are_found(hin: HIN, path: str, measure: str) -> None:
     teacher = measure_named(measure, path).fit(hin)
-    found = infer(hin, labels(teacher), max_length=6 if path == BUYS else 4)
+    found = infer(hin, labels(teacher))
     named = [(found.measure, tuple((part.metapath, part.weight) for part in found.parts))]
     named += [(other.measure, other.weights) for other in found.alternatives]
     assert (measure, ((teacher.metapath_text, pytest.approx(1.0)),)) in named
