@@ -5,6 +5,8 @@ answers are the same to the byte. `python benchmarks/service.py light` measures 
 """
 
 from functools import cached_property
+from operator import itemgetter
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -43,13 +45,14 @@ def search_light(registry: GraphRegistry, graph: str, request: SearchOne) -> str
 
 
 _OF_LIGHT = ("query", "k", "metapath", "measure", "include_query")
-_MORE = [each.name for each, _ in requests.options_of(requests.Search, "http") if each.name not in _OF_LIGHT]
+_MORE = [each for each, _ in requests.options_of(requests.Search, "http") if each.name not in _OF_LIGHT]
+_more_of = itemgetter(*(each.name for each in _MORE))
+_NO_MORE: tuple[Any, ...] = tuple([] if each.default == () else each.default for each in _MORE)
 
 
 def _is_plain(request: SearchOne) -> bool:
     """Whether a request is for the k best along a meta-path at the newest version, and no more."""
-    values = vars(request)
-    return all(values[name] is None or values[name] is False or values[name] == [] for name in _MORE)  # 0 is a version
+    return bool(_more_of(vars(request)) == _NO_MORE)
 
 
 class LightSearcher:
