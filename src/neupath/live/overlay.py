@@ -4,7 +4,7 @@ A version never changes. A later one has other rows in place of some, and shares
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -129,6 +129,7 @@ class Block:
         return total
 
 
+@dataclass(frozen=True, eq=False)
 class Overlay:
     """A matrix of one version: the rows of a base, but for those that are in a block; the newest block counts.
 
@@ -145,8 +146,10 @@ class Overlay:
         The newest last; each has many times the rows of the next.
     """
 
-    def __init__(self, base: Csr, shape: tuple[int, int], may_differ: Mask, blocks: tuple[Block, ...] = ()) -> None:
-        self.base, self.shape, self._may_differ, self.blocks = base, shape, may_differ, blocks
+    base: Csr
+    shape: tuple[int, int]
+    may_differ: Mask
+    blocks: tuple[Block, ...] = ()
 
     @classmethod
     def over(cls, base: Csr) -> "Overlay":
@@ -160,9 +163,7 @@ class Overlay:
 
     def grown(self, num_rows: int, num_columns: int) -> "Overlay":
         """Return the matrix with empty rows and columns added at its end."""
-        if self.shape == (num_rows, num_columns):
-            return self
-        return Overlay(self.base, (num_rows, num_columns), self._may_differ, self.blocks)
+        return self if self.shape == (num_rows, num_columns) else replace(self, shape=(num_rows, num_columns))
 
     def find(self, number: int) -> Row | None:
         """Return a row that is not that of the base, or None."""
@@ -190,7 +191,7 @@ class Overlay:
         starts = base.indptr[within].astype(np.int64)
         counts = base.indptr[np.minimum(rows + 1, height)] - starts
         own = {}
-        for place in np.flatnonzero(self._may_differ[within]).tolist():
+        for place in np.flatnonzero(self.may_differ[within]).tolist():
             replacement = self.find(int(rows[place]))
             if replacement is not None:
                 own[place], counts[place] = replacement, len(replacement.values)
@@ -212,13 +213,13 @@ class Overlay:
         """Return the matrix with other rows in place of some."""
         height, blocks = self.base.shape[0], list(self.blocks)
         for number in rows:
-            self._may_differ[min(number, height)] = True
+            self.may_differ[min(number, height)] = True
         num_entries = sum(len(row.values) for row in rows.values())
         while blocks and len(blocks[-1].rows) <= _RATIO * len(rows):
             last = blocks.pop()
             replaced = sum(len(last.rows[number].values) for number in last.rows.keys() & rows.keys())
             num_entries, rows = last.num_entries - replaced + num_entries, {**last.rows, **rows}
-        return Overlay(self.base, self.shape, self._may_differ, (*blocks, Block(rows, num_entries)))
+        return replace(self, blocks=(*blocks, Block(rows, num_entries)))
 
     def with_entries(self, entries: Mapping[int, Mapping[int, float]]) -> "Overlay":
         """Return the matrix with other values in some columns of some rows; 0 removes an entry."""
