@@ -53,13 +53,14 @@ def sorted_entries(rows: Rows, columns: Rows, values: NDArray[Any], shape: tuple
     >>> sorted_entries(np.array([1, 0, 1]), np.array([2, 0, 2]), np.array([5.0, 6.0, 4.0]), (2, 3)).data.tolist()
     [6.0, 5.0, 4.0]
     """
-    are_few = 8 * len(rows) < max(shape)
-    if are_few:
-        order = np.lexsort((columns, rows))
-        rows, columns, values = rows[order], columns[order], values[order]
+    if 8 * len(rows) < max(shape):
+        order, kind = np.lexsort((columns, rows)), index_type(shape, len(rows))
+        starts = np.cumsum(np.bincount(rows + 1, minlength=shape[0] + 1), dtype=kind)
+        few: Csr = csr_array((values[order], columns[order].astype(kind), starts), shape=shape)
+        return few
     entries = coo_array((values, (rows, columns)), shape=shape)
     entries.has_canonical_format = True  # so that nothing is added up
-    matrix: Csr = entries.tocsr() if are_few else entries.tocsc().tocsr()
+    matrix: Csr = entries.tocsc().tocsr()
     return matrix
 
 
