@@ -27,6 +27,7 @@ from tests.live.isolation import MEASURE, Exchange, Seen, Watcher, see, unprotec
 
 from neupath import HIN, PathSim
 from neupath.client import Client
+from neupath.engine.topk import load_kernels
 from neupath.graph.nodes import Id
 from neupath.live import LiveStore
 from neupath.store import Edge, Update, check, write_store
@@ -220,6 +221,7 @@ def measure_store(store: Path, hin: HIN, options: argparse.Namespace) -> dict[st
         with serve(store) as url:
             return measure(lambda: Remote(url, hin.num_nodes("venue")), hin, options)
     with LiveStore(store) as live:
+        load_kernels()  # as a service does before its first request
         live.attach(PathSim(PATH))
         live.attach(MEASURE)
         return measure(lambda: Direct(live), hin, options)
