@@ -62,8 +62,8 @@ class AblatedNeuPath(NeuPath):
 
     def _flatten(self, hin: HIN) -> FlatGraph:
         graph = FlatGraph.of(hin)
-        types = graph.types if self.node_types else np.broadcast_to(np.int64(0), graph.types.shape)
-        kinds = graph.kinds if self.edge_types else np.broadcast_to(np.int64(0), graph.kinds.shape)
+        types = graph.types if self.node_types else np.zeros_like(graph.types)
+        kinds = graph.kinds if self.edge_types else np.zeros_like(graph.kinds)
         return replace(graph, types=types, kinds=kinds)
 
     def _make_network(self, hin: HIN) -> PublishedNetwork:
