@@ -80,7 +80,7 @@ HANGS = """
 import threading
 from neupath.cli import main
 from neupath.service import handlers
-handlers.read_prefix = lambda *_: threading.Event().wait()
+handlers.complete = lambda *_, **__: threading.Event().wait()
 main(["serve", "toy", "--port", "0", "--limit", "seconds=0.3"])
 """
 
