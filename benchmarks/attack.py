@@ -22,6 +22,7 @@ from tests.attacks.assistant import attack_tools, measure_answers
 from tests.attacks.conditions import attack_conditions
 from tests.attacks.damage import attack
 from tests.attacks.dirty_tables import attack_dirty_tables
+from tests.attacks.indices import attack_indices
 from tests.attacks.layouts import attack_layouts
 from tests.attacks.readers import FORMATS
 
@@ -42,6 +43,7 @@ ATTACKS: dict[str, Attack] = {
     "stores": lambda options: attack_files("stores", stores.TARGETS, options),
     "models": lambda options: attack_files("saved_files", saved_files.MODELS, options),
     "joins": lambda options: attack_files("saved_files", saved_files.JOINS, options),
+    "index": lambda options: attack_indices(options.count, options.seed),
     "pipelining": lambda _: connections.attack_by_pipelining(250, seconds=35),
     "slow-bodies": lambda _: connections.attack_by_slow_bodies(600, files=400, seconds=10),
     "memory": lambda options: overload.attack_memory(options.data),

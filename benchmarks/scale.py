@@ -3,12 +3,16 @@
     python benchmarks/scale.py import --edges 1e8 --folder DIR --memory-limit 6GiB    # tables, store, search, join
     python benchmarks/scale.py snapshot --edges 1e9 --folder DIR                      # mapped files, search, join
     python benchmarks/scale.py snapshot --edges 2.25e9 --mean-degree 40 --folder DIR  # more than 2³¹ entries
+    python benchmarks/scale.py index --folder DIR --readers 50 [--s3]                 # of the graph that is there
 
 The graph has authors, papers and venues, as that of `powerlaw.py`, but each author draws papers from an own seed, so
 that it is generated row by row, in parallel and in little memory. `import` writes Parquet tables with integer ids and
 imports them out of core; `snapshot` writes the files of a store's snapshot in place, without a database. Every step
 runs in its own process; peak memory is the largest resident size, which counts the pages of mapped files, and `private`
-the largest size without these. `exact` compares the hits of one of the last authors with a scan of all edges.
+the largest size without these. `exact` compares
+the hits of one of the last authors with a scan of all edges. `index` prepares an index of the graph in the folder,
+opens it in new processes, one and then many at once, and with --s3 from a server of moto. `share` is how much of the
+index's bytes the first query reads; `pss` are the bytes of the readers' memory, shared pages counted once.
 """
 
 import argparse
@@ -27,7 +31,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numba import njit, prange
 
-from neupath import HIN, PathSim, join, load
+from neupath import HIN, PathSim, join, load, open_index, prepare
 from neupath.engine.products import Factors
 from neupath.graph.edges import index_type
 from neupath.graph.hin import Csr
@@ -264,6 +268,94 @@ def is_exact(scorer: PathSim, matrix: Csr) -> bool:
     return bool(list(hits.ids) == best.tolist() and list(hits.scores) == scores[best].tolist())
 
 
+# ---- A prepared index ----------------------------------------------------------------------------
+def prepare_index(source: Path, metapath: str) -> dict[str, Any]:
+    """Prepare an index of a graph; return the seconds of each stage."""
+    seconds: dict[str, float] = {}
+    began, stage = time.perf_counter(), ["fingerprint of the graph"]
+
+    def progress(name: str, _done: int, _total: int | None) -> None:
+        nonlocal began
+        if name != stage[0]:
+            seconds[stage[0]] = round(seconds.get(stage[0], 0.0) + time.perf_counter() - began, 1)
+            began, stage[0] = time.perf_counter(), name
+
+    prepare(open_graph(source), PathSim(metapath), source.with_name("index"), progress=progress)
+    progress("", 0, None)
+    return {"stages": seconds}
+
+
+def read_index(url: str, queries: int, waits: bool) -> dict[str, Any]:
+    """Open an index and search it; with `waits`, stay until the input ends, to be measured."""
+    began = time.perf_counter()
+    index = open_index(url)
+    opened = time.perf_counter()
+    ids = np.random.default_rng(1).choice(len(index.hin_.nodes["author"]), queries, replace=False).tolist()
+    at_open = index.files.bytes_read
+    index.top_k(ids[0])
+    first = time.perf_counter()
+    read = index.files.bytes_read
+    times = []
+    for query in ids[1:]:
+        start = time.perf_counter()
+        index.top_k(query)
+        times.append(time.perf_counter() - start)
+    result = {
+        "open": round(opened - began, 3), "first query": round(first - opened, 3),
+        "median query": round(float(np.median(times)), 6), "share at open": round(at_open / index.files.size, 6),
+        "share": round(read / index.files.size, 6), "index_mib": index.files.size >> 20,
+    }  # fmt: skip
+    if waits:
+        print(json.dumps(result), flush=True)
+        sys.stdin.read()
+    return result
+
+
+def many_readers(url: str, count: int) -> dict[str, Any]:
+    """Open an index by many processes at once; return the slowest, and the memory of all."""
+    command = [sys.executable, __file__, "reader", "--folder", url]
+    pipe = subprocess.PIPE
+    began = time.perf_counter()
+    processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(count)]
+    results = [json.loads(process.stdout.readline()) for process in processes if process.stdout is not None]
+    seconds = time.perf_counter() - began
+    pss = sum(_rollup(process.pid, "Pss") for process in processes)
+    rss = sum(_rollup(process.pid, "Rss") for process in processes)
+    for process in processes:
+        process.communicate()
+    slowest = {name: max(own[name] for own in results) for name in ("open", "first query", "median query")}
+    return {"readers": count, "seconds": round(seconds, 1), "pss_mib": pss, "rss_mib": rss, "slowest": slowest}
+
+
+def _rollup(process: int, field: str) -> int:
+    lines = Path(f"/proc/{process}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith(field + ":"))
+
+
+def read_from_s3(index: Path) -> dict[str, Any]:
+    """Copy an index to a server of moto, and search it from there in a new process."""
+    import logging
+
+    from moto.server import ThreadedMotoServer
+    from pyarrow import fs
+
+    server = ThreadedMotoServer("127.0.0.1", 0)
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server.start()
+    host, port = server.get_host_and_port()
+    settings = {"AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"}
+    os.environ.update(settings)
+    store = fs.S3FileSystem(
+        endpoint_override=settings["AWS_ENDPOINT_URL"], region="us-east-1", allow_bucket_creation=True
+    )
+    store.create_dir("benchmark")
+    fs.copy_files(str(index), "benchmark/index", fs.LocalFileSystem(), store)
+    try:
+        return run_step(__file__, "reader", "--folder", "s3://benchmark/index", "--once")
+    finally:
+        server.stop()
+
+
 def _peak() -> int:
     return _status("VmHWM")
 
@@ -309,14 +401,36 @@ def _size(path: Path) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("action", choices=["import", "snapshot", "tables", "files", "search"])
+    parser.add_argument(
+        "action", choices=["import", "snapshot", "index", "tables", "files", "search", "prepare", "reader"]
+    )
     parser.add_argument("--edges", type=float, default=1e8)
     parser.add_argument("--mean-degree", type=float, default=10.0)
-    parser.add_argument("--folder", type=Path, required=True, help="where all files go; they stay there")
+    parser.add_argument("--folder", required=True, help="where all files go; they stay there")
     parser.add_argument("--memory-limit", default="4GiB", help="of the database during the import")
     parser.add_argument("--metapaths", default="author-paper-author")
     parser.add_argument("--joined", type=int, default=JOINED)
+    parser.add_argument("--readers", type=int, default=50)
+    parser.add_argument("--s3", action="store_true")
+    parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.action == "reader":
+        result = read_index(options.folder, QUERIES, waits=not options.once)
+        print(json.dumps(result) if options.once else "")
+        return
+    options.folder = Path(options.folder)
+    if options.action == "prepare":
+        print(json.dumps(prepare_index(options.folder, options.metapaths)))
+        return
+    if options.action == "index":
+        source, index = options.folder / "graph", options.folder / "index"
+        step = run_step(__file__, "prepare", "--folder", source, "--metapaths", options.metapaths)
+        _show("prepare", step, index)
+        _show("open", run_step(__file__, "reader", "--folder", index, "--once"), index)
+        _show("readers", many_readers(str(index), options.readers), index)
+        if options.s3:
+            _show("s3", read_from_s3(index), index)
+        return
     graph = Graph(options.edges, options.mean_degree)
     if options.action == "search":
         print(json.dumps(search(options.folder, options.metapaths, options.joined)))

@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import numpy as np
 import pyarrow as pa
 
-from neupath import HIN, MetaPath
+from neupath import HIN
 from neupath.graph.conditions import (
     All,
     AnyOf,
@@ -25,7 +25,7 @@ from neupath.graph.conditions import (
     Pinned,
 )
 from neupath.graph.hin import Edges
-from neupath.graph.metapath import Step, enumerate_metapaths
+from neupath.graph.metapath import MetaPath, Step, enumerate_metapaths
 from neupath.graph.nodes import Nodes
 from tests.graphs import RELATIONS
 

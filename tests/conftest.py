@@ -4,8 +4,10 @@ import gc
 import os
 import signal
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -36,6 +38,28 @@ def data() -> Path:
     if not root or not Path(root).is_dir():
         pytest.skip("NEUPATH_DATA names no folder of real graphs; CONTRIBUTING.md says which graphs it must hold")
     return Path(root)
+
+
+@pytest.fixture(scope="session")
+def endpoint() -> Iterator[str]:
+    """The address of a server of S3."""
+    from tests.object_stores import moto_server
+
+    with moto_server() as address:
+        yield address
+
+
+@pytest.fixture
+def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The bucket `graphs`, and an environment that leads there."""
+    from pyarrow import fs
+
+    from tests.object_stores import set_s3
+
+    set_s3(monkeypatch, endpoint)
+    store = fs.S3FileSystem(endpoint_override=endpoint, region="us-east-1", allow_bucket_creation=True)
+    store.create_dir("graphs")
+    return store
 
 
 @pytest.fixture

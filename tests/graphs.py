@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from neupath import HIN, MetaPath, load
+from neupath import HIN, load
 from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation, enumerate_metapaths
+from neupath.graph.metapath import MetaPath, Relation, enumerate_metapaths
 from neupath.graph.nodes import Nodes
 
 RELATIONS = (

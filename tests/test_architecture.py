@@ -49,8 +49,8 @@ def test_the_map_shows_every_room() -> None:
 
 
 LINES = {
-    "_runtime": 1370, "cli": 2820, "cluster": 940, "engine": 4700, "evidence": 5490, "graph": 5260, "io": 12830,
-    "learn": 8220, "live": 1510, "measures": 3070, "service": 4120, "store": 2890, "paper": 2780,
+    "_runtime": 1600, "cli": 2910, "cluster": 690, "engine": 6140, "evidence": 5500, "graph": 5280, "io": 12830,
+    "learn": 8220, "live": 1510, "measures": 3600, "service": 4130, "store": 2890, "paper": 2780,
 }  # fmt: skip
 """The most lines of Python that a room has; a commit that raises one says why. `paper` is the package neupath_paper."""
 

@@ -1,11 +1,17 @@
 """The files in deploy/: what can be checked without building an image or starting a daemon."""
 
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
+import neupath as npth
+from neupath import HIN
 from neupath.cli.program import Program
 from neupath.service.limits import Limits
 from neupath.service.middleware import Metrics
@@ -71,3 +77,26 @@ def test_the_unit_starts_the_command() -> None:
     text = (DEPLOY / "neupath.service").read_text(encoding="utf-8")
     assert re.search(r"^ExecStart=\S+/neupath serve --config ", text, flags=re.MULTILINE)
     assert "User=neupath" in text
+
+
+def test_joins_of_schedulers_name_options_of_join() -> None:
+    flags = {flag for parameter in Program(name="neupath").load("join").params for flag in parameter.opts}
+    job = yaml.safe_load((DEPLOY / "join-job.yaml").read_text(encoding="utf-8"))["spec"]
+    [container] = job["template"]["spec"]["containers"]
+    slurm = (DEPLOY / "join.slurm").read_text(encoding="utf-8")
+    for text in (container["args"][0], slurm.partition("neupath join")[2]):
+        assert set(re.findall(r"(?<!-)--?[a-z][a-z-]*", text)) <= flags
+    assert job["completionMode"] == "Indexed"
+    assert f"$((JOB_COMPLETION_INDEX + 1))/{job['completions']}" in container["args"][0]
+
+
+@pytest.mark.slow
+def test_an_array_of_slurm_jobs_writes_the_file(tmp_path: Path, toy: HIN) -> None:
+    index = npth.prepare(toy, npth.PathSim("APVPA"), tmp_path / "index")
+    out = tmp_path / "top.parquet"
+    environment = os.environ | {"INDEX": index, "OUT": str(out), "SLURM_ARRAY_TASK_COUNT": "2"}
+    environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
+    for number in ("1", "2"):
+        job = environment | {"SLURM_ARRAY_TASK_ID": number}
+        subprocess.run(["bash", str(DEPLOY / "join.slurm")], check=True, env=job, capture_output=True)
+    assert pq.read_table(out).num_rows == 14

@@ -8,6 +8,7 @@ import pytest
 
 import neupath as npth
 from neupath import HIN
+from neupath.engine.hits import Hits
 from neupath.errors import MissingExtraError, QueryError
 from neupath.evidence.explanation import explain_set
 from neupath.graph.metapath import enumerate_metapaths
@@ -34,7 +35,7 @@ def test_hits_are_a_table(toy: HIN) -> None:
 
 
 def test_hits_with_names_show_their_ids() -> None:
-    hits = npth.Hits("q", None, "pathsim", True, ("m1", "m2", "Up"), ("Heat", "Heat", "Up"), (1.0, 0.5, 0.25))
+    hits = Hits("q", None, "pathsim", True, ("m1", "m2", "Up"), ("Heat", "Heat", "Up"), (1.0, 0.5, 0.25))
     assert [line.split(maxsplit=2)[2] for line in repr(hits).splitlines()[1:]] == ["Heat (m1)", "Heat (m2)", "Up"]
     assert "Heat (m2)" in hits._repr_html_()
 

@@ -37,14 +37,14 @@ main(sys.argv[1:])
 
 
 PUBLIC_API = """
-Combination HIN Hits MetaPath NeuPath NeuPathError Part PathSim Scorer __version__ compare evaluate explain from_tables
-infer join load load_scorer relate significance split_queries stability train_auto what_if
+Combination HIN MetaPath NeuPath NeuPathError Part PathSim Scorer __version__ compare evaluate explain from_tables
+infer join load load_scorer open_index prepare relate significance stability train_auto what_if
 """
 IN_ROOMS = """
-AvgSim CommuteTime DWPC DWPCNoRepeats Edges Explanation HeteSim Hit Inferred Jaccard JoinSim Joined Nodes Overlap PCRW
-PPR PathCount RWR RankComparison RelSim Related Relation SCAN Schema SetExplanation Significance SimRank
+AvgSim CommuteTime DWPC DWPCNoRepeats Edges Explanation HeteSim Hit Hits Inferred Jaccard JoinSim Joined Nodes Overlap
+PCRW PPR PathCount RWR RankComparison RelSim Related Relation SCAN Schema SetExplanation Significance SimRank
 SimilarityFeatures SourceWarning Stability Tversky WhatIf enumerate_metapaths evaluate_pairs explain_set from_networkx
-from_pyg from_triples to_networkx to_pyg write_folder
+from_pyg from_triples split_queries to_networkx to_pyg write_folder
 """
 HEAVY = (
     "torch", "cupy", "torch_geometric", "fastapi", "uvicorn", "starlette", "numba", "pandas", "matplotlib", "dask",

@@ -28,6 +28,7 @@ from tests.command_line import Run
 COMMANDS: dict[str, type[Question]] = {
     "paths": requests.Paths, "find": requests.Find, "search": requests.Search, "compare": requests.Compare,
     "explain": requests.Explain, "relate": requests.Relate, "whatif": requests.Counterfactual, "join": requests.Join,
+    "prepare": requests.Prepare,
     "infer": requests.Infer, "train": requests.Train, "evaluate": requests.Evaluate,
 }  # fmt: skip
 FORMS: dict[type[Question], type[Question]] = {

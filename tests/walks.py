@@ -11,7 +11,7 @@ from math import log1p, prod, sqrt
 
 import numpy as np
 
-from neupath import HIN, MetaPath
+from neupath import HIN
 from neupath.graph.conditions import (
     All,
     AnyOf,
@@ -27,7 +27,7 @@ from neupath.graph.conditions import (
     OneOf,
     Pinned,
 )
-from neupath.graph.metapath import Link, Step
+from neupath.graph.metapath import Link, MetaPath, Step
 from neupath.measures import measure_named
 
 Values = Mapping[str, object]

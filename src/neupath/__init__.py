@@ -9,8 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from neupath.engine.hits import Hits
     from neupath.engine.join import join
+    from neupath.engine.prepared import open_index
     from neupath.engine.scorer import Scorer
     from neupath.errors import NeuPathError
     from neupath.evidence.comparison import compare
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from neupath.graph.metapath import MetaPath
     from neupath.io import from_tables, load
     from neupath.learn.auto import train_auto as train_auto
-    from neupath.learn.evaluation import evaluate, split_queries
+    from neupath.learn.evaluation import evaluate
     from neupath.learn.inference import infer
     from neupath.learn.models import NeuPath as NeuPath
     from neupath.learn.registry import load_scorer
     from neupath.measures import Combination, Part, PathSim
+    from neupath.measures.prepare import prepare
 
 __version__ = "0.1.0"
 _MODULE_OF = {
     "Combination": "neupath.measures",
     "HIN": "neupath.graph.hin",
-    "Hits": "neupath.engine.hits",
     "MetaPath": "neupath.graph.metapath",
     "NeuPath": "neupath.learn.models",
     "NeuPathError": "neupath.errors",
@@ -48,16 +48,17 @@ _MODULE_OF = {
     "join": "neupath.engine.join",
     "load": "neupath.io",
     "load_scorer": "neupath.learn.registry",
+    "open_index": "neupath.engine.prepared",
+    "prepare": "neupath.measures.prepare",
     "relate": "neupath.evidence.relate",
     "significance": "neupath.evidence.significance",
-    "split_queries": "neupath.learn.evaluation",
     "stability": "neupath.evidence.stability",
     "train_auto": "neupath.learn.auto",
     "what_if": "neupath.evidence.counterfactuals",
 }
 _ROOMS = ("engine", "errors", "graph", "io", "learn", "measures", "store")  # as in `neupath.errors.GraphError`
 _MOVED = {
-    "neupath.engine.hits": "Hit",
+    "neupath.engine.hits": "Hit Hits",
     "neupath.engine.join": "Joined",
     "neupath.errors": "SourceWarning",
     "neupath.evidence.comparison": "RankComparison",
@@ -70,7 +71,7 @@ _MOVED = {
     "neupath.graph.metapath": "Relation Schema enumerate_metapaths",
     "neupath.graph.nodes": "Nodes",
     "neupath.io": "from_networkx from_pyg from_triples to_networkx to_pyg write_folder",
-    "neupath.learn.evaluation": "evaluate_pairs",
+    "neupath.learn.evaluation": "evaluate_pairs split_queries",
     "neupath.learn.inference": "Inferred",
     "neupath.learn.similarity_features": "SimilarityFeatures",
     "neupath.measures": (
@@ -109,7 +110,6 @@ def __dir__() -> list[str]:
 __all__ = [
     "HIN",
     "Combination",
-    "Hits",
     "MetaPath",
     "NeuPathError",
     "Part",
@@ -123,9 +123,10 @@ __all__ = [
     "join",
     "load",
     "load_scorer",
+    "open_index",
+    "prepare",
     "relate",
     "significance",
-    "split_queries",
     "stability",
     "what_if",
 ]

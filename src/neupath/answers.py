@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import Hits, QuerySet
+from neupath.engine.prepared import IndexedGraph, SharedNodes
 from neupath.engine.scorer import Scorer, SearchOptions
-from neupath.errors import QueryError, listed
-from neupath.graph.hin import HIN
+from neupath.errors import QueryError
+from neupath.graph.hin import HIN, check_graph
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id, Nodes
 from neupath.learn.registry import (
@@ -23,10 +24,23 @@ from neupath.learn.registry import (
     suggested_type,
 )
 from neupath.measures import Combination, is_graph_measure
-from neupath.requests import Compare, Evidence, Explain, Join, Search, SetOfNodes, Similarity, Targets, Train
+from neupath.requests import (
+    Compare,
+    Engine,
+    Evidence,
+    Explain,
+    Join,
+    Prepare,
+    Search,
+    SetOfNodes,
+    Similarity,
+    Targets,
+    Train,
+)
 
 if TYPE_CHECKING:
-    from neupath.engine.join import Joined
+    from neupath.cluster import Cluster
+    from neupath.engine.join import Joined, JoinEstimate
     from neupath.evidence.comparison import RankComparison
     from neupath.evidence.explanation import Explanation, SetExplanation
     from neupath.evidence.model_explanation import ModelExplanation
@@ -91,7 +105,10 @@ def search(hin: HIN, asked: Search, progress: Progress = no_progress) -> SearchA
 def scorer_of(
     hin: HIN, asked: Similarity, queries: Sequence[Id] = (), progress: Progress = no_progress, **more: Any
 ) -> Scorer:
-    """Make the scorer that a question describes, fitted to a graph."""
+    """Make the scorer that a question describes, fitted to a graph; an index answers as it was prepared."""
+    if isinstance(hin, IndexedGraph):
+        names = ("weights", "measure", "node_type", "model")
+        return hin.answer(metapath=asked.metapath or None, **given(asked, *names), **asked.refinement)
     return make_scorer(
         hin, metapath=asked.refine(hin, asked.metapath), weights=asked.weights, measure=asked.measure,
         node_type=asked.node_type, model=asked.model, queries=queries, progress=progress, **more,
@@ -105,6 +122,7 @@ def is_sum(asked: Similarity) -> bool:
 
 def read_metapath(hin: HIN, metapath: str | None, query: Id, **refinement: Any) -> MetaPath:
     """Return the meta-path that is given, or raise an error that lists some for the query."""
+    check_graph(hin)
     text = metapath or str(required_metapath(hin.schema, None, suggested_type(hin, [query])))
     return hin.metapath(text, **refinement)
 
@@ -179,8 +197,12 @@ def find_evidence(
 
 
 # ---- Explain and compare -------------------------------------------------------------------------
-def explain(hin: HIN, asked: Explain) -> "Explanation | SetExplanation | ModelExplanation":
-    """Find the nodes and paths behind the score of two nodes, or of a set and a node."""
+def explain(hin: HIN, asked: Explain) -> "Explanation | SetExplanation | ModelExplanation | SharedNodes":
+    """Find the nodes and paths behind the score of two nodes, or of a set and a node; an index knows no paths."""
+    if isinstance(hin, IndexedGraph):
+        others = given(asked, "metapath", "measure", "weights", "model", "by", "draw")
+        index = hin.answer(**others, added=asked.added, removed=asked.removed, **asked.refinement)
+        return index.explain(asked.query, asked.target, max(1, asked.limit))
     from neupath.evidence.explanation import explain as explain_pair
     from neupath.evidence.explanation import explain_set
     from neupath.evidence.model_explanation import explain_model
@@ -247,64 +269,114 @@ def check_training(asked: Train) -> None:
 
 
 # ---- Join ----------------------------------------------------------------------------------------
-_OF_CLUSTER = ("scheduler", "workers", "memory_limit", "patience")
-
-
 def check_join(asked: Join) -> None:
     """Raise if an option of a join would be ignored, before the graph is read."""
-    of_cluster = [f"‹{name}›" for name in given(asked, *_OF_CLUSTER)]
-    if asked.engine == "local" and of_cluster:
-        raise QueryError(f"{listed(of_cluster)} only works with a cluster; give ‹engine› dask, too")
     if asked.model is not None:
         check_model_alone(
             metapath=asked.metapath or None, **given(asked, "weights", "measure", "node_type"), **asked.refinement
         )
-    combines = is_sum(asked)
+    combines, is_local = is_sum(asked), asked.engine == "local"
     if asked.significance:
         from neupath.evidence.significance import check_single_file
 
         check_single_file(asked.out)
         is_filtered = any((asked.where_query, asked.where, asked.unless, asked.among, asked.among_file))
-        is_other = asked.engine != "local" or asked.model is not None or asked.format == "neo4j"
+        is_other = not is_local or asked.model is not None or asked.format == "neo4j" or asked.part is not None
         if is_other or combines or is_filtered:
             raise QueryError("‹significance› needs an exact measure and ‹engine› local; leave out the other options")
-    if asked.engine == "dask":
-        if given(asked, "threads", "model", "device"):
+    if not is_local:
+        if given(asked, "threads", "model", "device", "part"):
             raise QueryError(
-                "‹engine› dask joins by a measure, on ‹workers›; leave out ‹threads›, ‹device› and ‹model›"
+                f"‹engine› {asked.engine} ranks by a measure or an index, on ‹workers›; leave out ‹threads›, ‹device›, "
+                f"‹model› and ‹part›"
             )
         if combines:
-            raise QueryError("‹engine› dask joins along one meta-path; leave out ‹weights› and the other meta-paths")
+            raise QueryError(
+                f"‹engine› {asked.engine} joins along one meta-path; leave out ‹weights› and the other meta-paths"
+            )
+    if asked.table is not None and asked.into is None:
+        raise QueryError("‹table› is for ‹into›; give a database, too", parameter="table")
+    if asked.into is not None:
+        from neupath.io.database_export import check_database
+
+        check_database(asked.into)
+    if asked.into is not None and (asked.out.suffix == ".csv" or asked.format == "neo4j" or asked.part is not None):
+        raise QueryError("‹into› needs the pairs in Parquet, whole; give another ‹out›, and leave out ‹part›")
 
 
 def join(
-    hin: HIN, asked: Join, progress: Progress = no_progress, show: Callable[[MetaPath], None] = lambda _: None
+    hin: HIN,
+    asked: Join,
+    progress: Progress = no_progress,
+    show: Callable[[MetaPath], None] = lambda _: None,
+    on_estimate: "Callable[[JoinEstimate], None] | None" = None,
 ) -> "Joined":
     """Write the most similar targets of every node to a file; `show` gets the meta-path before the work begins."""
-    from neupath.engine.join import JoinEngine, LocalEngine
     from neupath.engine.join import join as join_all
     from neupath.evidence.significance import PERMUTATIONS, add_p_values, check_significance
 
-    path = asked.refine(hin, asked.metapaths if is_sum(asked) else asked.one_metapath)
-    if isinstance(path, MetaPath):
-        show(path)
-    engine: JoinEngine = LocalEngine(asked.threads)
-    if asked.engine == "dask":  # a cluster multiplies elsewhere
-        from neupath.cluster import Dask
-
-        engine = Dask(**given(asked, *_OF_CLUSTER))
-        one = path if isinstance(path, MetaPath) else None
-        scorer: Scorer = choose_measure(hin.schema, metapath=one, **given(asked, "measure", "node_type"))
-    else:
-        names = ("weights", "measure", "node_type", "model", "device")
-        scorer = make_scorer(hin, metapath=path, **given(asked, *names), progress=progress)
+    scorer, options = _join_options(hin, asked, progress, show)
     tests = {"permutations": PERMUTATIONS, "seed": 0} | given(asked, "permutations", "seed")
     if asked.significance:
         check_significance(scorer, **tests)
-    options = given(asked, "min_score", "where_query", "where", "unless", "block", "format")
-    joined = join_all(
-        hin, scorer, asked.out, asked.chosen_k, among=read_among(asked), engine=engine, progress=progress, **options
-    )
+    if asked.engine != "local":
+        options["engine"] = _cluster_of(asked)
+    options |= {"progress": progress, "on_estimate": on_estimate} | given(asked, "part")
+    joined = join_all(hin, scorer, asked.out, asked.chosen_k, **options)
     if asked.significance:
         add_p_values(joined, scorer, progress=progress, **tests)
+    if asked.into is not None:
+        from neupath.io.database_export import write_pairs
+
+        write_pairs(joined.path, asked.into, progress=progress, **given(asked, "table"))
     return joined
+
+
+def estimate_join(hin: HIN, asked: Join, progress: Progress = no_progress) -> "JoinEstimate":
+    """Say by a sample of the queries what a join will take."""
+    from neupath.engine.join import estimate_join as estimate
+
+    scorer, options = _join_options(hin, asked, progress, lambda _: None)
+    return estimate(hin, scorer, asked.out, asked.chosen_k, **options)
+
+
+def _join_options(
+    hin: HIN, asked: Join, progress: Progress, show: Callable[[MetaPath], None]
+) -> tuple[Scorer, dict[str, Any]]:
+    """Return the scorer of a join, fitted where this process ranks, and what it leaves out."""
+    options = given(asked, "min_score", "where_query", "where", "unless", "block", "format", "threads")
+    options["among"] = read_among(asked)
+    if isinstance(hin, IndexedGraph):
+        return scorer_of(hin, asked), options
+    path = asked.refine(hin, asked.metapaths if is_sum(asked) else asked.one_metapath)
+    if isinstance(path, MetaPath):
+        show(path)
+    names = ("weights", "measure", "node_type", "model", "device")
+    if asked.engine == "local":
+        return make_scorer(hin, metapath=path, **given(asked, *names), progress=progress), options
+    one = path if isinstance(path, MetaPath) else None  # a cluster multiplies elsewhere
+    return choose_measure(hin.schema, metapath=one, **given(asked, "measure", "node_type")), options
+
+
+def _cluster_of(asked: Engine) -> "Cluster":
+    from neupath.cluster import connect
+
+    return connect(asked.engine, asked.address, asked.workers)
+
+
+# ---- Prepare -------------------------------------------------------------------------------------
+def prepare(
+    hin: HIN, asked: Prepare, progress: Progress = no_progress, show: Callable[[MetaPath], None] = lambda _: None
+) -> str:
+    """Write an index of a measure along a meta-path, and return its address."""
+    from neupath.measures.prepare import prepare as prepare_index
+
+    if isinstance(hin, IndexedGraph):
+        raise QueryError("this is an index already; prepare another one from the graph")
+    path = hin.metapath(str(required_metapath(hin.schema, asked.metapath)), **asked.refinement)
+    show(path)
+    measure = choose_measure(hin.schema, metapath=path, measure=asked.measure)
+    if asked.engine == "local":
+        return prepare_index(hin, measure, asked.to, where=asked.where, progress=progress)
+    with _cluster_of(asked).each() as each:
+        return prepare_index(hin, measure, asked.to, where=asked.where, each=each, progress=progress)

@@ -200,6 +200,28 @@ class MeasureOfPath(Question):
     )
 
 
+class Engine(Question):
+    """Where long work runs."""
+
+    engine: Literal["local", "dask", "ray", "spark"] = option(
+        "Work in this process, or on the workers of Dask, Ray or Spark.", default="local", only="cli"
+    )
+    address: str | None = option(
+        "Where the workers of ‹engine› are: tcp://10.0.0.1:8786 for Dask, ray://10.0.0.1:10001, spark://10.0.0.1:7077.",
+        default=None, default_text="on this machine", only="cli",
+    )  # fmt: skip
+    workers: int | None = option(
+        "How many workers to start on this machine.", default=None, default_text="one per core", limits=_FROM_1,
+        only="cli",
+    )  # fmt: skip
+
+    def check(self) -> None:
+        super().check()
+        for name in ("address", "workers"):
+            if self.engine == "local" and getattr(self, name) is not None:
+                raise QueryError(f"‹{name}› is for workers; give ‹engine› dask, ray or spark, too", parameter=name)
+
+
 class Targets(Question):
     """Which targets are ranked."""
 
@@ -423,7 +445,7 @@ class Counterfactual(MeasureOfPath, AsOf):
 
 
 # ---- All nodes -----------------------------------------------------------------------------------
-class Join(Similarity, Targets, Permutations):
+class Join(Similarity, Targets, Permutations, Engine):
     """The most similar targets of every node."""
 
     only_cli = ("node_type", "permutations", "seed")
@@ -441,23 +463,31 @@ class Join(Similarity, Targets, Permutations):
     device: str | None = option(
         "cpu or cuda; by default cpu, or for a model CUDA if there is one.", default=None, only="cli"
     )
-    engine: Literal["local", "dask"] = option("Work in this process, or on a cluster.", default="local", only="cli")
-    scheduler: str | None = option(
-        "The address of a Dask scheduler, such as tcp://10.0.0.1:8786.", default=None, only="cli"
+    part: str | None = option(
+        "Do the third of eight parts of the join with 3/8; the process whose part ends last writes ‹out›.",
+        default=None, only="cli",
+    )  # fmt: skip
+    into: str | None = option(
+        "Also write the pairs into a database: results.duckdb, or postgresql://host/name.", default=None, only="cli"
     )
-    workers: int | None = option(
-        "Processes to start without a scheduler; by default one per core.", default=None, only="cli"
+    table: str | None = option(
+        "The table for ‹into›; it is replaced as a whole.", default=None, default_text="similar_pairs", only="cli"
     )
-    memory_limit: str | None = option("Memory of each process that is started, such as 2GiB.", default=None, only="cli")
-    patience: float | None = option(
-        "Seconds to wait for workers once all are gone; 120 by default.", default=None, only="cli"
+    estimate: bool = option(
+        "Say how many pairs, bytes and seconds it will take, by a sample, and write nothing.", default=False, only="cli"
     )
-    ingest: str | None = option("", default=None, hidden=True, only="cli")
 
     @property
     def chosen_k(self) -> int | None:
         """The hits per query: all that reach `min_score`, where that alone is given."""
         return 10 if self.k is None and self.min_score == 0 else self.k
+
+
+class Prepare(MeasureOfPath, WeightsAndTimes, Engine, AsOf):
+    """An index of a measure along a meta-path, which any process opens and searches without the graph."""
+
+    to: str = option("A folder for the index, or an address such as s3://bucket/prefix.", only="cli")
+    where: Sequence[str] = option("Rank only targets whose attribute fits, such as 'year >= 2000'.", default=())
 
 
 # ---- Labelled pairs ------------------------------------------------------------------------------

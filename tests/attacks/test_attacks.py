@@ -14,6 +14,7 @@ from tests.attacks.conditions import attack_conditions
 from tests.attacks.connections import PIPELINED, SLOW_BODY, attack_by_mutated_requests, flood
 from tests.attacks.damage import attack
 from tests.attacks.dirty_tables import attack_dirty_tables
+from tests.attacks.indices import attack_indices
 from tests.attacks.layouts import attack_layouts, judge
 from tests.attacks.observed import observe_service
 from tests.attacks.overload import overload
@@ -86,6 +87,13 @@ def test_damaged_blocks_of_a_join_and_saved_scorers() -> None:
     assert_outcomes(joins, {"right", "rebuilt", "refused"}, count=5)
     models = attack("tests.attacks.saved_files", ["combination/config.json"], count=15)
     assert_outcomes(models, {"right", "refused"}, count=15)
+
+
+@pytest.mark.slow
+def test_damaged_indices_give_the_same_answers_or_one_sentence() -> None:
+    outcomes = attack_indices(count=60, seed=1)
+    assert all(set(counts) <= {"right", "refused"} for counts in outcomes.values()), outcomes
+    assert sum(counts.get("refused", 0) for counts in outcomes.values()) > 40, outcomes
 
 
 def assert_outcomes(outcomes: dict[str, dict[str, int]], allowed: set[str], count: int) -> None:

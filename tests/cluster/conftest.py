@@ -1,30 +1,47 @@
+import gc
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-pytest.importorskip("distributed")
-pytest.importorskip("cryptography")
-
 from neupath import HIN
-from neupath.cluster import dask_engine as engine
+from neupath.cluster import Cluster
 from neupath.graph.hin import Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
-from tests.cluster.clusters import InlineWorkers
+from tests.cluster.engines import KINDS, need, running
 
 
-@pytest.fixture
-def inline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the tasks of the engine in this process."""
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the engines themselves warn."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore"))
 
-    @contextmanager
-    def connect(*_: object) -> Iterator[InlineWorkers]:
-        yield InlineWorkers()
 
-    monkeypatch.setattr(engine, "connect", connect)
+@pytest.fixture(scope="module", autouse=True)
+def _collected() -> Iterator[None]:
+    """Free what engines leave open, which would warn in a later test."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    need(request.param)
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def engine(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """An engine that runs already, with two workers."""
+    with running(kind, tmp_path_factory.mktemp(kind)) as started:
+        yield started
 
 
 @pytest.fixture(scope="session")

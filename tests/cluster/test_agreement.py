@@ -1,5 +1,7 @@
-"""Every way to the same answer: joins on either engine and searches, against the formula on dense matrices."""
+"""Every way to the same answer: joins of measures, indices and engines, and searches, against dense matrices."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -7,15 +9,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from neupath import HIN, MetaPath, join
-from neupath.cluster import Dask
+from neupath import HIN, join, open_index, prepare
+from neupath.cluster import Cluster
 from neupath.engine import topk as ranking
-from neupath.engine.join import LocalEngine
+from neupath.engine.join import JoinEngine, LocalEngine
+from neupath.engine.tasks import Each, in_this_process
 from neupath.errors import GraphError
 from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation, enumerate_metapaths
+from neupath.graph.metapath import MetaPath, Relation, enumerate_metapaths
 from neupath.graph.nodes import Nodes
 from neupath.measures import measure_named
+from neupath.measures import prepare as preparing
 
 RELATIONS = (
     Relation("a", "r", "b"),
@@ -25,6 +29,14 @@ RELATIONS = (
     Relation("b", "near", "b", directed=False),
 )
 RankedRows = list[tuple[int, float]]
+
+
+class InThisProcess(Cluster):
+    """An engine whose tasks run in this process."""
+
+    @contextmanager
+    def _connected(self) -> Iterator[Each]:
+        yield in_this_process
 
 
 def draw_graph(rng: np.random.Generator) -> HIN:
@@ -61,7 +73,6 @@ def best(scores: np.ndarray, skipped: int, k: int | None, least: float, among: n
     return [(y, -score) for score, y in ranked[:k]]
 
 
-@pytest.mark.usefixtures("inline")
 @pytest.mark.parametrize("seed", range(24))
 @pytest.mark.parametrize("measure", ["pathsim", "joinsim", "pathcount"])
 @pytest.mark.slow
@@ -72,21 +83,27 @@ def test_engines_and_search_agree_with_the_formula(
     hin = draw_graph(rng)
     paths = list(enumerate_metapaths(hin.schema, str(rng.choice(list("abc"))), 4, symmetric=measure != "pathcount"))
     path = paths[rng.integers(len(paths))]
-    if rng.random() < 0.5:
-        monkeypatch.setattr(ranking, "_LIGHT", 0)  # as where queries are heavy and many: by the index
-        monkeypatch.setattr(ranking, "_HEAVY", 0)
-        monkeypatch.setattr(ranking, "_BUILD", 0)
+    if rng.random() < 0.5:  # as where queries are heavy and many: by the index
+        for module, limits in (
+            (ranking, ("_HEAVY", "_BUILD", "HEAVY_ENOUGH_FOR_INDEX")),
+            (preparing, ("HEAVY_ENOUGH_FOR_INDEX",)),
+        ):
+            for limit in limits:
+                monkeypatch.setattr(module, limit, 0)
+    monkeypatch.setattr(preparing, "_BLOCK_WORK", int(rng.choice([5, 40, 10**6])))
     scorer, scores = measure_named(measure, path).fit(hin), score_densely(hin, path, measure)
+    index = open_index(prepare(hin, scorer, tmp_path / "index"))
     k, least = (None, 0.5) if rng.random() < 0.3 else (int(rng.choice([1, 3, 200])), float(rng.choice([0, 0.5, 1])))
     own = range(len(scores)) if path.source == path.target else [-1] * len(scores)
     expected = [best(row, skipped, k, least) for row, skipped in zip(scores, own, strict=True)]
 
     sources, targets = (hin.nodes[node_type].ids.to_pylist() for node_type in (path.source, path.target))
     block = int(rng.choice([1, 7, 4096]))
-    engines = [LocalEngine(1), LocalEngine(2), Dask(strip=int(rng.choice([5, 40, 10**6])))]
+    engines: list[JoinEngine] = [LocalEngine(1), LocalEngine(2), InThisProcess()]
     files = [
-        join(scorer.hin_, scorer, tmp_path / f"{number}.parquet", k, min_score=least, block=block, engine=engine).path
+        join(each.hin_, each, tmp_path / f"{name}{number}.parquet", k, min_score=least, block=block, engine=engine).path
         for number, engine in enumerate(engines)
+        for name, each in (("graph", scorer), ("index", index))
     ]
     rows = [
         (sources[x], rank, targets[y], score)
@@ -94,21 +111,21 @@ def test_engines_and_search_agree_with_the_formula(
         for rank, (y, score) in enumerate(hits, 1)
     ]
     assert list(zip(*pq.read_table(files[0]).to_pydict().values(), strict=True)) == rows
-    assert files[0].read_bytes() == files[1].read_bytes() == files[2].read_bytes()
+    assert len({file.read_bytes() for file in files}) == 1
 
     among = rng.permutation(len(targets))[: rng.integers(1, len(targets) + 1)] if targets else None
     options = {} if among is None else {"among": [targets[y] for y in among]}
-    hit_lists = scorer.top_k(sources, k or 5, threads=2, **options)
-    assert hit_lists == [scorer.top_k(source, k or 5, threads=1, **options) for source in sources]
-    for hits, row, skipped in zip(hit_lists, scores, own, strict=True):
-        assert [(targets.index(hit.id), hit.score) for hit in hits] == best(row, skipped, k or 5, 0, among)
+    for each in (scorer, index):
+        hit_lists = each.top_k(sources, k or 5, threads=2, **options)
+        assert hit_lists == [each.top_k(source, k or 5, threads=1, **options) for source in sources]
+        for hits, row, skipped in zip(hit_lists, scores, own, strict=True):
+            assert [(targets.index(hit.id), hit.score) for hit in hits] == best(row, skipped, k or 5, 0, among)
 
 
-@pytest.mark.usefixtures("inline")
-@pytest.mark.parametrize("engine", [LocalEngine(1), Dask()])
+@pytest.mark.parametrize("engine", [LocalEngine(1), InThisProcess()])
 @pytest.mark.parametrize(("measure", "path"), [("pathsim", "a-p-v-p-a"), ("pathcount", "a-p-v-p-v")])
 def test_engines_refuse_weights_whose_product_a_float_cannot_hold(
-    tmp_path: Path, engine: LocalEngine | Dask, measure: str, path: str
+    tmp_path: Path, engine: JoinEngine, measure: str, path: str
 ) -> None:
     ends, weights = np.arange(2), np.full(2, 1e-200)
     nodes = [Nodes(node_type, pa.array([f"{node_type}{i}" for i in ends])) for node_type in "apv"]

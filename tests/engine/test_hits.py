@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 import neupath as npth
-from neupath import Hits
-from neupath.engine.hits import Search, hits_of_rows
+from neupath.engine.hits import Hits, Search, hits_of_rows
 from neupath.graph.nodes import NodeMatch, Nodes
 
 NODES = Nodes("movie", pa.array([7, 8, 9]), pa.array(["Heat", None, "Alien"]))

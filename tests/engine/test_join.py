@@ -19,7 +19,8 @@ from neupath import HIN, NeuPathError
 from neupath._runtime import resources
 from neupath.engine import join as module
 from neupath.engine import products
-from neupath.engine.join import Joined, JoinEngine, LocalEngine, ResultFile, join
+from neupath.engine.join import Joined, JoinEngine, LocalEngine, join
+from neupath.engine.join_results import ResultFile
 from neupath.graph.hin import Edges
 from neupath.graph.metapath import Relation
 from neupath.graph.nodes import Nodes
@@ -446,7 +447,11 @@ def test_a_csv_file_is_the_same_after_an_interruption(named: HIN, tmp_path: Path
 
 def test_files_for_neo4j(named: HIN, tmp_path: Path) -> None:
     joined = join(named, HeteSim("person-film-person"), tmp_path / "graph", k=1, format="neo4j")
-    assert sorted(path.name for path in joined.path.iterdir()) == ["nodes-person.csv", "relationships.csv"]
+    assert sorted(path.name for path in joined.path.iterdir()) == [
+        "load.cypher",
+        "nodes-person.csv",
+        "relationships.csv",
+    ]
     assert (joined.path / "nodes-person.csv").read_text().splitlines() == [
         "id:ID(person),name,:LABEL", '7,"Ann","person"', '8,,"person"', '9,"O""Hara, ""Zoë""","person"'
     ]  # fmt: skip
@@ -455,7 +460,7 @@ def test_files_for_neo4j(named: HIN, tmp_path: Path) -> None:
     assert len(lines) == 4
     join(named, PathCount("person-film"), tmp_path / "two", format="neo4j")
     assert sorted(path.name for path in (tmp_path / "two").iterdir()) == [
-        "nodes-film.csv", "nodes-person.csv", "relationships.csv"
+        "load.cypher", "nodes-film.csv", "nodes-person.csv", "relationships.csv"
     ]  # fmt: skip
     with pytest.raises(NeuPathError, match="holds files for Neo4j; join to Parquet or CSV to read the result back"):
         joined.to_table()

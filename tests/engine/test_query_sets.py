@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, MetaPath
+from neupath import HIN
 from neupath.engine import topk
 from neupath.engine.hits import Hit, QuerySet
 from neupath.engine.products import Factors
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.evidence.explanation import explain_set
-from neupath.graph.metapath import enumerate_metapaths
+from neupath.graph.metapath import MetaPath, enumerate_metapaths
 from neupath.live import LiveGraph
 from neupath.measures import PPR, Combination, Part, PathCount, SimRank, measure_named
 from tests.graphs import hins_with_path

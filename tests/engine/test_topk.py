@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, MetaPath
+from neupath import HIN
 from neupath.engine import products, topk
 from neupath.engine.formula import Formula, Normalisation, formula_of
 from neupath.engine.hits import Hit
@@ -26,7 +26,7 @@ from neupath.engine.topk import (
 )
 from neupath.errors import GraphError, QueryError
 from neupath.graph.hin import Edges
-from neupath.graph.metapath import Relation
+from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Nodes
 from neupath.measures import MEASURES, PathCount, measure_named
 from tests.engine.matrices import FORMULAS, KINDS, matrix

@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neupath import MetaPath
 from neupath.errors import MetaPathError, SchemaError
-from neupath.graph.metapath import Relation, Schema, enumerate_metapaths
+from neupath.graph.metapath import MetaPath, Relation, Schema, enumerate_metapaths
 from tests.graphs import RELATIONS
 
 SCHEMA = Schema(

@@ -1,8 +1,5 @@
 """Graphs in object stores, against a real server of moto; without a server, one sentence within seconds."""
 
-import socket
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,65 +9,22 @@ import pytest
 from pyarrow import fs
 
 import neupath as npth
+from neupath._runtime import object_stores
 from neupath.errors import NeuPathError, SourceError
-from neupath.io import import_store, object_stores
+from neupath.io import import_store
 from neupath.store import open_store
-from tests.patience import wait_until
-from tests.processes import run_process
+from tests.object_stores import free_port, put, set_s3
 from tests.tables import CAST, MOVIES, shape
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
-
-
-def _answers(port: int) -> bool:
-    try:
-        socket.create_connection(("127.0.0.1", port), 1).close()
-    except OSError:
-        return False
-    return True
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    pytest.importorskip("moto", reason="needs the extra dev")
-    port = _free_port()
-    with run_process([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], stderr=-3) as process:
-        wait_until(lambda: process.poll() is not None or _answers(port), "moto does not answer")
-        assert process.poll() is None
-        yield f"http://127.0.0.1:{port}"
-
-
-def _set_s3(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
-    settings = {"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": "ann", "AWS_SECRET_ACCESS_KEY": "secret"}
-    for key, value in settings.items():
-        monkeypatch.setenv(key, value)
-
-
-@pytest.fixture
-def bucket(endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The bucket `graphs`, and an environment that leads there."""
-    _set_s3(monkeypatch, endpoint)
-    store = fs.S3FileSystem(endpoint_override=endpoint, region="us-east-1", allow_bucket_creation=True)
-    store.create_dir("graphs")
-    return store
-
-
-def _put(store: Any, path: str, content: str | bytes) -> None:
-    with store.open_output_stream(f"graphs/{path}", compression=None) as stream:
-        stream.write(content.encode() if isinstance(content, str) else content)
 
 
 @pytest.mark.slow
 def test_a_folder_of_objects_is_read_as_a_folder_of_files(bucket: Any, tmp_path: Path) -> None:
-    _put(bucket, "films/movies.tsv", MOVIES)
-    _put(bucket, "films/movie_actor.tsv", CAST)
-    _put(bucket, "films/.hidden.tsv", "x")
+    put(bucket, "films/movies.tsv", MOVIES)
+    put(bucket, "films/movie_actor.tsv", CAST)
+    put(bucket, "films/.hidden.tsv", "x")
     pq.write_table(pa.table({"movie_id": [1, 2], "genre_id": ["a", "b"]}), tmp_path / "part.parquet")
-    _put(bucket, "films/movie_genre/year=2020/part.parquet", (tmp_path / "part.parquet").read_bytes())
-    _put(bucket, "others/films.csv", "x")
+    put(bucket, "films/movie_genre/year=2020/part.parquet", (tmp_path / "part.parquet").read_bytes())
+    put(bucket, "others/films.csv", "x")
     seen: list[tuple[str, int, int | None]] = []
     hin = npth.load("s3://graphs/films/", progress=lambda *step: seen.append(step))
     assert shape(hin) == {"movie -movie_actor-> actor": 3, "movie -movie_genre-> genre": 2}
@@ -94,15 +48,15 @@ def test_a_folder_of_objects_is_read_as_a_folder_of_files(bucket: Any, tmp_path:
 def test_one_object_is_read_as_a_file(bucket: Any, name: str, content: str) -> None:
     import gzip
 
-    _put(bucket, f"single/{name}", content)
-    _put(bucket, f"single/{name}.gz", gzip.compress(content.encode()))
+    put(bucket, f"single/{name}", content)
+    put(bucket, f"single/{name}.gz", gzip.compress(content.encode()))
     for source in (f"s3://graphs/single/{name}", f"s3://graphs/single/{name}.gz"):
         assert sum(shape(npth.load(source)).values()) == 2, source
 
 
 @pytest.mark.slow
 def test_errors_name_the_objects(bucket: Any) -> None:
-    _put(bucket, "bad/movie_actor.csv", "movie_id,actor_id\n1,a,b\n")
+    put(bucket, "bad/movie_actor.csv", "movie_id,actor_id\n1,a,b\n")
     with pytest.raises(NeuPathError, match=r"^s3://graphs/bad/movie_actor.csv, line 2: expected 2 columns"):
         npth.load("s3://graphs/bad")
     with pytest.raises(SourceError, match=r"there are no objects under s3://graphs/nothing"):
@@ -113,7 +67,7 @@ def test_errors_name_the_objects(bucket: Any) -> None:
 
 @pytest.mark.slow
 def test_what_does_not_fit_on_the_disk_is_not_copied(bucket: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    _put(bucket, "films/movies.tsv", MOVIES)
+    put(bucket, "films/movies.tsv", MOVIES)
     monkeypatch.setattr(object_stores.shutil, "disk_usage", lambda _: type("Usage", (), {"free": 7}))
     with pytest.raises(SourceError, match=r"s3://graphs/films has 0 MiB, but .* has 0 MiB left; set TMPDIR"):
         npth.load("s3://graphs/films")
@@ -132,8 +86,8 @@ def test_names_that_lead_out_of_the_folder_are_refused() -> None:
 
 @pytest.mark.slow
 def test_a_store_that_cannot_be_reached_is_refused_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    _set_s3(monkeypatch, f"http://127.0.0.1:{_free_port()}")
-    monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", f"http://127.0.0.1:{_free_port()}")
+    set_s3(monkeypatch, f"http://127.0.0.1:{free_port()}")
+    monkeypatch.setenv("CLOUD_STORAGE_EMULATOR_ENDPOINT", f"http://127.0.0.1:{free_port()}")
     monkeypatch.setattr(object_stores, "_GCS_SECONDS", 1)
     for source in ("s3://graphs/films", "gs://graphs/films"):
         with pytest.raises(SourceError, match=f"cannot read {source}: .*; check the name of the bucket, the") as caught:

@@ -8,10 +8,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import neupath as npth
-from neupath import HIN, MetaPath
+from neupath import HIN
 from neupath.errors import MetaPathError, QueryError, SourceError
 from neupath.evidence.model_explanation import explain_model
-from neupath.graph.metapath import enumerate_metapaths
+from neupath.graph.metapath import MetaPath, enumerate_metapaths
 from neupath.io import from_triples, to_pyg
 from neupath.measures import (
     DWPC,

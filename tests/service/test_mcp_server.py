@@ -130,7 +130,7 @@ def test_errors_are_the_sentences_of_the_library(service: Service) -> None:
     assert "did you mean 'Mike'" in refusal(service, "search", graph="toy", query="Mikey", metapath="APVPA")
     assert "set graph to one of toy, hostile" in refusal(service, "find", text="mik")
     assert "no graph 'tox'" in refusal(service, "find", text="mik", graph="tox")
-    assert refusal(service, "search", query="Mike").endswith(": metapath is missing")
+    assert "no meta-path is given; say what makes" in refusal(service, "search", graph="toy", query="Mike")
     assert refusal(service, "search", metapath="APA").endswith(": query is missing")
     assert "k is 0: input should be greater" in refusal(service, "search", query="Mike", metapath="APA", k=0)
 

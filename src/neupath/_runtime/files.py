@@ -122,26 +122,30 @@ _WITHOUT_LOCKS = (errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
 @contextmanager
-def locked(path: Path, refusal: str) -> Iterator[None]:
+def locked(path: Path, refusal: str, shared: bool = False) -> Iterator[None]:
     """Hold a lock file, or raise an error with the message `refusal` if another process holds it.
 
-    The lock ends with the process that holds it, however that ends.
+    Several processes can hold a shared lock, and none of them while one holds it alone. The lock ends with the process
+    that holds it, however that ends.
     """
-    descriptor = _take(path, refusal)
+    descriptor = _take(path, refusal, shared)
     try:
         yield
     finally:
-        _release(descriptor, path)
+        if shared:
+            os.close(descriptor)  # others may hold the file
+        else:
+            _release(descriptor, path)
 
 
-def _take(path: Path, refusal: str) -> int:
+def _take(path: Path, refusal: str, shared: bool) -> int:
     while True:
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
             raise WriteError(f"cannot write {path}: {error.strerror}{_advice(error, path)}") from error
         try:
-            _lock(descriptor, path, refusal)
+            _lock(descriptor, path, refusal, shared)
             if _is_at(descriptor, path):
                 return descriptor
         except BaseException:
@@ -165,11 +169,11 @@ def _release(descriptor: int, path: Path) -> None:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, path: Path, refusal: str) -> None:
+def _lock(descriptor: int, path: Path, refusal: str, shared: bool) -> None:
     try:
         if fcntl is None:
             raise OSError(errno.ENOSYS, "this system has no such locks")
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError) as error:
         raise WriteError(refusal) from error
     except OSError as error:

@@ -60,6 +60,10 @@ _COMMANDS = {
         "neupath.cli.infer_command:infer",
         "Find the meta-paths, their weights, and the measure behind labelled pairs.",
     ),
+    "prepare": (
+        "neupath.cli.join_command:prepare",
+        "Write an index of a measure along a meta-path, which any process opens and searches without the graph.",
+    ),
     "join": (
         "neupath.cli.join_command:join",
         "Find the most similar targets of every node, and write them to a Parquet or CSV file.",

@@ -32,6 +32,7 @@ from neupath.cli.terminal import (
     titled,
 )
 from neupath.engine.hits import Hits, QuerySet, score_text
+from neupath.engine.prepared import SharedNodes
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError, listed
 from neupath.evidence.comparison import RankComparison
@@ -46,6 +47,7 @@ from neupath.evidence.model_explanation import (
 )
 from neupath.evidence.relate import Related
 from neupath.evidence.relate import relate as relate_pair
+from neupath.graph.hin import check_graph
 from neupath.graph.metapath import enumerate_metapaths, without_brackets
 from neupath.graph.nodes import Id, NodeMatch, Nodes
 from neupath.graph.summary import Summary, summarise
@@ -67,7 +69,8 @@ def info(source: GraphSource, output: OutputFlags) -> None:
     """
     from neupath.store import is_store, open_store
 
-    summary = summarise(source.load(with_notes=False))  # it shows them itself
+    hin = source.load(with_notes=False)  # the summary shows them
+    summary = summarise(hin)
     facts = open_store(source.graph).facts() if is_store(Path(source.graph)) else None
     if output.as_json:
         print_json(summary.to_dict() | ({} if facts is None else {"version": facts.version}))
@@ -118,7 +121,9 @@ def paths(source: GraphSource, asked: Paths, output: OutputFlags) -> None:
     """
     if asked.limit < 1:
         raise QueryError(f"‹limit› is {asked.limit}; list at least 1 meta-path")
-    schema, limit, symmetric = source.load().schema, asked.limit, not asked.asymmetric
+    hin, limit, symmetric = source.load(), asked.limit, not asked.asymmetric
+    check_graph(hin)
+    schema = hin.schema
     types = schema.node_types if asked.node_type is None else (schema.node_type(asked.node_type),)
     metapaths = {
         start: list(islice(enumerate_metapaths(schema, start, asked.max_length, symmetric=symmetric), limit + 1))
@@ -326,7 +331,7 @@ def _hit_lines(hits: Hits, columns: Mapping[str, Sequence[str]]) -> list[Text]:
 
 
 # ---- explain -------------------------------------------------------------------------------------
-AnyExplanation = Explanation | ModelExplanation | SetExplanation
+AnyExplanation = SharedNodes | Explanation | ModelExplanation | SetExplanation
 _PATHS, _PATHS_OF_A_PAGE = 1, 10  # paths below each group
 _SHORT_NODE, _SHORT_END = 40, 20  # letters of a node between the ends of a path, and of its ends
 
@@ -356,7 +361,7 @@ def explain(source: GraphSource, asked: Explain, output: OutputFlags) -> None:
     if asked.paths is None:
         asked = replace(asked, paths=_PATHS_OF_A_PAGE if is_page else _PATHS)
     result = answers.explain(source.load(asked.as_of), asked)
-    if draw is not None and not isinstance(result, SetExplanation):
+    if draw is not None:
         _draw(result, draw)
     _print_explanation(result, output, f"{asked.query} and {asked.target}")
     if draw is not None:
@@ -375,12 +380,16 @@ def _print_explanation(result: AnyExplanation, output: OutputFlags, ends: str) -
         stdout.print(render_set(result))
     elif isinstance(result, Explanation):
         stdout.print(render_explanation(result))
+    elif isinstance(result, SharedNodes):
+        stdout.print(render_shared(result))
     else:
         stdout.print(render_model(result, ends))
 
 
 def _group_rows(result: AnyExplanation) -> list[dict[str, object]]:
     """Return the groups of an explanation, of each meta-path in turn, as the rows of a table."""
+    if isinstance(result, SharedNodes):
+        return [{"metapath": result.metapath} | vars(group) for group in result.groups]
     if isinstance(result, StackExplanation):
         return [row for each in result.learners if each.explanation for row in _group_rows(each.explanation)]
     if isinstance(result, CombinedExplanation):
@@ -390,11 +399,11 @@ def _group_rows(result: AnyExplanation) -> list[dict[str, object]]:
     return [{"metapath": metapath, **group.to_dict()} for metapath, groups in parts for group in groups]
 
 
-def _draw(result: Explanation | ModelExplanation, path: Path) -> None:
+def _draw(result: AnyExplanation, path: Path) -> None:
     if path.suffix.lower() == ".html":
         from neupath.evidence.html_report import write_html
 
-        write_html(result, path)
+        write_html(result, path)  # type: ignore[arg-type]  # what has no drawing was refused
     elif isinstance(result, Explanation):
         from neupath.evidence.drawing import draw_explanation
 
@@ -420,6 +429,21 @@ def render_explanation(explanation: Explanation) -> Group:
     if explanation.why_not is not None:
         lines += _render_why_not(explanation.why_not, target)
     return Group(*lines)
+
+
+def render_shared(explanation: SharedNodes) -> Group:
+    """Show how a score of an index splits over the nodes in the middle of the paths."""
+    ends = _titled_ends(label_text(str(explanation.query)), label_text(str(explanation.target)))
+    score = score_text(explanation.score)
+    head = Text.assemble(*ends, f"{explanation.measure} = {explanation.formula} = ", (score, "bold cyan"))
+    tree = Tree(Text(f"{counted(explanation.num_groups, 'node')} in the middle of the paths", style="dim"))
+    for group in explanation.groups:
+        label = (label_text(group.label), "bold")
+        tree.add(Text.assemble((score_text(group.score), "cyan"), f"  {_percent(group.share)}  ", label))
+    hidden = explanation.num_groups - len(explanation.groups)
+    if hidden and explanation.groups:
+        tree.add(Text(f"and {counted(hidden, 'more node')}", style="dim"))
+    return Group(head, tree)
 
 
 def render_set(explanation: SetExplanation) -> Group:

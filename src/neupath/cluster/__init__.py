@@ -1,26 +1,40 @@
-"""The same joins on Dask, to the last digit, as in one process.
+"""Engines that run the blocks of a join, or of a preparation, on other machines: Dask, Spark and Ray.
 
-`Dask` is an engine for `neupath.join`. A graph that outgrows memory is imported into a store once
-(`neupath.io.import_store`), whose snapshot is mapped into memory, and joined like any other graph.
+Each is one file: how to connect, and how to run independent tasks. What they run is in `joining.py`: a task opens the
+prepared index and writes one block of queries, the same to the byte on every engine.
 
 May import measures, engine, graph, _runtime and errors.
 """
 
-from typing import NoReturn
+from importlib import import_module
 
-from neupath.cluster.dask_engine import Dask
-from neupath.cluster.workers import PATIENCE
-from neupath.errors import QueryError
+from neupath.cluster.joining import Cluster
+from neupath.errors import QueryError, listed
 
-
-def join_folder(*_: object, **__: object) -> NoReturn:
-    """Raise an error that says what to do instead; for one version, like the two other names of this function."""
-    raise QueryError(
-        "workers no longer read tables; import the folder into a store once, and join that: "
-        "join(load(import_store(folder, store)), measure, out, engine=Dask())"
-    )
+_CLASSES = {"dask": "Dask", "ray": "Ray", "spark": "Spark"}
+ENGINES = tuple(_CLASSES)
 
 
-plan_folder = join_plan = join_folder
+def connect(engine: str, address: str | None = None, workers: int | None = None) -> Cluster:
+    """Return an engine by its name; it connects when it has work to do.
 
-__all__ = ["PATIENCE", "Dask"]
+    Parameters
+    ----------
+    engine
+        "dask", "ray" or "spark".
+    address
+        Where its scheduler is, such as tcp://10.0.0.1:8786 for Dask, ray://10.0.0.1:10001 for Ray and
+        spark://10.0.0.1:7077 for Spark; without one, workers are started on this machine.
+    workers
+        How many to start on this machine; one per core by default.
+
+    >>> connect("ray", workers=2)
+    Ray(address=None, workers=2)
+    """
+    if engine not in ENGINES:
+        raise QueryError(f"‹engine› is {engine!r}; it can be local, {listed(ENGINES)}", parameter="engine")
+    made: Cluster = getattr(import_module(f"neupath.cluster.{engine}"), _CLASSES[engine])(address, workers)
+    return made
+
+
+__all__ = ["ENGINES", "Cluster", "connect"]

@@ -12,12 +12,13 @@ import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Literal, Self, TypedDict, Unpack, get_args
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, get_args
 from uuid import uuid4
 
 import numpy as np
@@ -29,9 +30,10 @@ import pyarrow.parquet as pq
 from neupath._runtime.files import check_folder, checksum, locked, sync, write_text, write_whole
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.hits import check_whole
+from neupath.engine.join_results import RESULTS, writing
 from neupath.engine.scorer import MetaPaths, Scorer, check_names, metapath_list
 from neupath.engine.topk import HitLists, check_threads, hit_lists
-from neupath.errors import MissingExtraError, QueryError, SourceError, WriteError, first_line, listed
+from neupath.errors import MissingExtraError, QueryError, SourceError, WriteError, listed
 from neupath.graph.hin import HIN, check_graph, digest
 from neupath.graph.metapath import MetaPath
 from neupath.graph.nodes import Id, Mask, Nodes, Rows
@@ -72,19 +74,6 @@ class JoinFilter:
         return HitLists(starts, hits.rows[kept], hits.scores[kept])
 
 
-@dataclass(frozen=True, eq=False)
-class JoinSide:
-    """The queries or the targets of a join: their type, their ids, and their names if they have any."""
-
-    node_type: str
-    ids: pa.Array
-    names: pa.Array | None = None
-
-    @classmethod
-    def of(cls, nodes: Nodes) -> Self:
-        return cls(nodes.node_type, nodes.ids, nodes.names)
-
-
 @dataclass(frozen=True)
 class JoinJob:
     """A join whose nodes are known: its blocks of queries, and the files they go to."""
@@ -94,14 +83,14 @@ class JoinJob:
     k: int | None  # hits per query; None for all of at least `min_score`
     min_score: float
     block_size: int
-    sources: JoinSide
-    targets: JoinSide
+    sources: Nodes
+    targets: Nodes
     format: Format = "parquet"
     filter: JoinFilter = field(default_factory=JoinFilter)
 
     @property
     def num_targets(self) -> int:
-        return len(self.targets.ids)
+        return len(self.targets)
 
     @property
     def schema(self) -> pa.Schema:
@@ -147,8 +136,10 @@ class Joined:
     blocks: int
     resumed: int
     """Blocks that an earlier run had finished."""
-    sides: tuple[JoinSide, JoinSide] = field(repr=False, compare=False)
+    sides: tuple[Nodes, Nodes] = field(repr=False, compare=False)
     """The queries and the targets."""
+    left: int = 0
+    """Blocks that other parts of the join have not finished; the file is there when none is left."""
 
     def to_table(self) -> pa.Table:
         """Read the result: query, rank, target, score, and query_name and target_name where there are names."""
@@ -189,7 +180,7 @@ class Joined:
         """Return what `join --json` prints."""
         return {
             "file": str(self.path), "queries": self.queries, "pairs": self.pairs, "blocks": self.blocks,
-            "resumed": self.resumed,
+            "resumed": self.resumed, **({"left": self.left} if self.left else {}),
         }  # fmt: skip
 
 
@@ -197,12 +188,13 @@ class Joined:
 class JoinEngine(ABC):
     """Ranks the queries of a join, in this process or elsewhere."""
 
-    filters_targets: ClassVar[bool] = False
-    """Whether it can leave out targets, as a `JoinFilter` says."""
-
     def prepare(self, hin: HIN, scorer: Scorer) -> Scorer:
         """Return the scorer over a graph; an engine that multiplies elsewhere overrides this to not fit it."""
         return scorer if getattr(scorer, "hin_", None) is hin else scorer.bind(hin)
+
+    def ranks_here(self, scorer: Scorer) -> bool:  # noqa: ARG002
+        """Whether this process could rank some queries, too."""
+        return True
 
     @abstractmethod
     def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
@@ -213,7 +205,6 @@ class JoinEngine(ABC):
 class LocalEngine(JoinEngine):
     """Ranks the queries in this process, with one thread per core by default."""
 
-    filters_targets: ClassVar[bool] = True
     threads: int | None = None
 
     def __post_init__(self) -> None:
@@ -221,18 +212,22 @@ class LocalEngine(JoinEngine):
 
     def run(self, scorer: Scorer, job: JoinJob, missing: Sequence[int], on_block: OnBlock) -> None:
         for number in missing:
-            queries = job.block(number)
-            skipped = queries if job.skips_query else np.full(len(queries), -1, dtype=np.int64)
-            excluded = scorer.excluded_rows(queries, job.filter.unless)
-            if job.k is None:
-                hits = scorer.range_rows(queries, skipped, job.min_score, self.threads)
-                hits = job.filter.keep(hits, excluded) if job.filter else hits
-            else:
-                candidates = job.filter.candidates
-                ranking = scorer.rank_filtered(queries, skipped, job.k, candidates, excluded, self.threads)
-                hits = hit_lists(ranking, job.min_score)
-            write_hits(job.part(number), hit_table(job.sources, job.targets, queries, hits))
+            write_hits(job.part(number), rank_block(scorer, job, number, self.threads))
             on_block(number)
+
+
+def rank_block(scorer: Scorer, job: JoinJob, number: int, threads: int | None) -> pa.Table:
+    """Return the hits of one block of queries."""
+    queries = job.block(number)
+    skipped = queries if job.skips_query else np.full(len(queries), -1, dtype=np.int64)
+    excluded = scorer.excluded_rows(queries, job.filter.unless)
+    if job.k is None:
+        hits = scorer.range_rows(queries, skipped, job.min_score, threads)
+        hits = job.filter.keep(hits, excluded) if job.filter else hits
+    else:
+        ranking = scorer.rank_filtered(queries, skipped, job.k, job.filter.candidates, excluded, threads)
+        hits = hit_lists(ranking, job.min_score)
+    return hit_table(job.sources, job.targets, queries, hits)
 
 
 class JoinRequest(TypedDict, total=False):
@@ -247,6 +242,7 @@ class JoinRequest(TypedDict, total=False):
     block: int
     format: Format | None
     threads: int | None
+    part: str | tuple[int, int] | None
 
 
 def join(
@@ -257,6 +253,7 @@ def join(
     *,
     engine: JoinEngine | None = None,
     progress: Progress = no_progress,
+    on_estimate: "Callable[[JoinEstimate], object] | None" = None,
     **options: Unpack[JoinRequest],
 ) -> Joined:
     """Write the k most similar targets of each query, with the columns query, rank, target and score.
@@ -274,9 +271,11 @@ def join(
     k
         The number of hits per query; None for all of at least `min_score`.
     engine
-        What ranks the queries: this process by default, or `neupath.cluster.Dask`.
+        What ranks the queries: this process by default, or what `neupath.cluster.connect` returns.
     progress
         Called with "joining", the number of queries done, and of all.
+    on_estimate
+        Called with what the join will take, before it writes, if it has many queries and this process can rank some.
     queries
         Ids or unambiguous names; all nodes of the source type by default. A query is never its own hit.
     where_query
@@ -296,6 +295,9 @@ def join(
         from the name of `out`: "parquet" or "csv".
     threads
         The number of threads of this process; one per core by default.
+    part
+        Which part of the join to do, such as "3/8", where several machines share the folder of the result. The process
+        that is the last to end puts all parts together.
 
     >>> from tempfile import TemporaryDirectory
     >>> import pyarrow.parquet as pq
@@ -305,57 +307,202 @@ def join(
     ...     pq.read_table(joined.path).to_pydict()["target"]
     ['Bob', 'Mary']
     """
-    check_names("join", options, ["k", "engine", "progress", *JoinRequest.__annotations__])
-    check_graph(hin)
-    out, min_score = Path(out), options.get("min_score", 0.0)
+    check_names("join", options, ["k", "engine", "progress", "on_estimate", *JoinRequest.__annotations__])
+    part = options.get("part")
+    if part is not None and engine is not None:
+        raise QueryError("‹part› is for joins in several processes of their own; leave it out with an engine")
+    engine = LocalEngine(options.get("threads")) if engine is None else engine
+    ready, job = _start(hin, scorer, Path(out), k, engine, options)
+    description: dict[str, object] = {
+        "scorer": ready.name, "params": ready.params(), "learned": ready.fingerprint(),
+        "graph": getattr(ready, "graph_digest", None) or digest(hin),
+    }  # fmt: skip
+    if on_estimate is not None and len(job.queries) >= _MANY_QUERIES and engine.ranks_here(ready):
+        on_estimate(_estimate(ready, job, None))
+    if part is not None:
+        return _join_part(ready, job, description, parse_part(part), engine, progress)
+    with claim(job.out):
+        open_job(job, description)
+        return finish_job(job, partial(engine.run, ready, job), progress)
+
+
+def _start(
+    hin: HIN, scorer: Scorer, out: Path, k: int | None, engine: JoinEngine, options: JoinRequest
+) -> tuple[Scorer, JoinJob]:
+    """Check the options of a join; return the scorer that is ready to rank, and the work to do."""
+    check_graph(hin, needs_edges=False)
+    min_score = options.get("min_score", 0.0)
     k, block = None if k is None else check_whole("k", k, 1), check_whole("block", options.get("block", BLOCK), 1)
     if not 0 <= min_score < np.inf:
         raise QueryError(f"‹min_score› is {min_score}; it must be finite, and 0 or more", parameter="min_score")
     if k is None and min_score == 0:
         raise QueryError("without ‹k›, give a ‹min_score› above 0, such as 0.5", parameter="min_score")
     format = check_out(out, options.get("format"))
-    engine = LocalEngine(options.get("threads")) if engine is None else engine
     ready = engine.prepare(hin, scorer)
-    queries = _chosen_queries(hin, ready.source_type, options)
+    queries, unless = _chosen_queries(hin, ready.source_type, options), metapath_list(options.get("unless"))
+    if unless:
+        ready.excluded_rows(np.zeros(0, dtype=np.int64), unless)  # raises where the scorer has no other paths
     chosen = JoinFilter(
         hin.candidates(ready.target_type, among=options.get("among"), where=options.get("where", ())),
-        tuple(hin.metapath(str(text)) for text in metapath_list(options.get("unless"))),
+        tuple(hin.metapath(str(text)) for text in unless),
     )
-    if chosen and not engine.filters_targets:
-        raise QueryError(
-            "a cluster ranks all targets; leave out ‹among›, ‹where› and ‹unless›, or join in this process"
-        )
-    sources, targets = (JoinSide.of(hin.nodes[node_type]) for node_type in (ready.source_type, ready.target_type))
-    most, width = (_MOST_IN_RANGE, len(targets.ids)) if k is None else (_MOST_RANKED, min(k, len(targets.ids)))
+    sources, targets = (hin.nodes[node_type] for node_type in (ready.source_type, ready.target_type))
+    most, width = (_MOST_IN_RANGE, len(targets)) if k is None else (_MOST_RANKED, min(k, len(targets)))
     block = max(1, min(block, most // max(1, width)))  # smaller where a query may have many hits
-    job = JoinJob(out, queries, k, min_score, block, sources, targets, format, chosen)
-    description: dict[str, object] = {
-        "scorer": ready.name, "params": ready.params(), "learned": ready.fingerprint(), "graph": digest(hin)
-    }  # fmt: skip
-    with claim(out):
-        open_job(job, description)
-        return finish_job(job, partial(engine.run, ready, job), progress)
+    return ready, JoinJob(out, queries, k, min_score, block, sources, targets, format, chosen)
+
+
+# ---- Parts of a join -----------------------------------------------------------------------------
+_SECONDS_BETWEEN_LOOKS = 0.1
+
+
+def parse_part(text: str | tuple[int, int]) -> tuple[int, int]:
+    """Read which part of a join to do, such as "3/8", the third of eight.
+
+    >>> parse_part("3/8")
+    (3, 8)
+    """
+    match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", text) if isinstance(text, str) else None
+    number, count = (int(match[1]), int(match[2])) if match else text if isinstance(text, tuple) else (0, 0)
+    if not 1 <= number <= count:
+        raise QueryError(f"‹part› is {text!r}; give a number and how many there are, such as 3/8", parameter="part")
+    return number, count
+
+
+def _join_part(
+    scorer: Scorer, job: JoinJob, description: dict[str, object], part: tuple[int, int], engine: JoinEngine,
+    progress: Progress,
+) -> Joined:  # fmt: skip
+    """Rank the blocks of one part; the process whose part is the last to end puts all blocks together."""
+    _open_part(job, description)
+    own = [number for number in range(job.num_blocks) if number % part[1] == part[0] - 1]
+    total = sum(len(job.block(number)) for number in own)
+    with locked(lock_of(job.out), f"another join writes to {job.out}; wait until it is done", shared=True):
+        missing = [number for number in own if not job.part(number).is_file()]
+        done = total - sum(len(job.block(number)) for number in missing)
+        progress("joining", done, total)
+
+        def on_block(number: int) -> None:
+            nonlocal done
+            done += len(job.block(number))
+            progress("joining", done, total)
+
+        engine.run(scorer, job, missing, on_block)
+    sides = (job.sources, job.targets)
+    resumed = len(own) - len(missing)
+    with suppress(WriteError), claim(job.out):  # refused while others rank: the last of them puts the blocks together
+        if job.parts.is_dir() and not job.missing():
+            return replace(finish_job(job, lambda _missing, _on_block: None, progress), resumed=resumed)
+    left = len(job.missing()) if job.parts.is_dir() else 0
+    return Joined(job.out, total, _count_pairs(job, own), len(own), resumed, sides, left)
+
+
+def _open_part(job: JoinJob, description: dict[str, object]) -> None:
+    """Create the folder of finished blocks; where another part does so, wait for it."""
+    while True:
+        try:
+            with claim(job.out):
+                return open_job(job, description)
+        except WriteError:
+            manifest = job.parts / MANIFEST
+            if manifest.is_file():
+                ours = json.loads(json.dumps(_described(job, description)))
+                return _check_same(job.parts, _read_manifest(manifest), ours)
+        sleep(_SECONDS_BETWEEN_LOOKS)
+
+
+def _count_pairs(job: JoinJob, numbers: Sequence[int]) -> int:
+    return sum(pq.read_metadata(job.part(number)).num_rows for number in numbers if job.part(number).is_file())
+
+
+# ---- Estimates -----------------------------------------------------------------------------------
+_SAMPLED = 64  # queries, evenly spread
+_MANY_QUERIES = 20_000  # from which on a join says what it will take
+
+
+@dataclass(frozen=True)
+class JoinEstimate:
+    """What a join will take, by a sample of its queries."""
+
+    queries: int
+    pairs: int
+    size: int
+    """Bytes of the result."""
+    seconds: float
+    """Of ranking, in this process."""
+
+    @property
+    def text(self) -> str:
+        """The estimate in words.
+
+        >>> JoinEstimate(4_780, 47_113, 3_000_000, 2.4).text
+        'about 47,000 pairs of 4,780 queries, 3 MiB, 2 seconds'
+        """
+        sizes, spans = ((1 << 30, "GiB"), (1 << 20, "MiB")), ((3600, "hours"), (60, "minutes"), (1, "seconds"))
+        size = next((f"{self.size / each:.0f} {word}" for each, word in sizes if self.size >= each), "less than 1 MiB")
+        time = next(
+            (f"{self.seconds / each:.0f} {word}" for each, word in spans if self.seconds >= 2 * each), "a second"
+        )
+        digits = max(0, len(str(self.pairs)) - 2)
+        return f"about {round(self.pairs, -digits):,} pairs of {self.queries:,} queries, {size}, {time}"
+
+    def to_dict(self) -> dict[str, object]:
+        return {"queries": self.queries, "pairs": self.pairs, "bytes": self.size, "seconds": round(self.seconds, 1)}
+
+
+def estimate_join(
+    hin: HIN, scorer: Scorer, out: str | Path, k: int | None = 10, **options: Unpack[JoinRequest]
+) -> JoinEstimate:
+    """Rank a sample of the queries of a join, and return what all of them will take; nothing is written.
+
+    The parameters are those of `join`.
+    """
+    engine = LocalEngine(options.get("threads"))
+    return _estimate(*_start(hin, scorer, Path(out), k, engine, options), engine.threads)
+
+
+def _estimate(ready: Scorer, job: JoinJob, threads: int | None) -> JoinEstimate:
+    chosen = np.unique(np.linspace(0, max(0, len(job.queries) - 1), _SAMPLED).astype(np.int64))
+    sample = replace(job, queries=job.queries[chosen[: len(job.queries)]], block_size=_SAMPLED)
+    rank_block(ready, sample, 0, threads)  # the first search loads kernels
+    began = perf_counter()
+    table = rank_block(ready, sample, 0, threads)
+    seconds = perf_counter() - began
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    times = len(job.queries) / max(1, len(sample.queries))
+    return JoinEstimate(
+        len(job.queries), round(table.num_rows * times), round(sink.getvalue().size * times), seconds * times
+    )
 
 
 def _chosen_queries(hin: HIN, node_type: str, options: JoinRequest) -> Rows:
-    """Return the rows of the queries, all nodes of their type unless some are chosen."""
-    rows, queries = np.arange(hin.num_nodes(node_type)), options.get("queries")
-    if queries is not None:
+    """Return the rows of the queries, all nodes of their type by default."""
+    queries = options.get("queries")
+    if queries is None:
+        rows = np.arange(hin.num_nodes(node_type))
+    else:
         rows = hin.rows(node_type, [queries] if isinstance(queries, str) else list(queries))
         if len(np.unique(rows)) < len(rows):
             raise QueryError("‹queries› names a node twice; give each once", parameter="queries")
-    fits = hin.candidates(node_type, where=options.get("where_query") or ())
+    # that of the base class: an index leaves out targets of its own, and no queries
+    fits = HIN.candidates(hin, node_type, where=options.get("where_query") or ())
     return rows if fits is None else rows[fits[rows]]
+
+
+def _described(job: JoinJob, description: dict[str, object]) -> dict[str, object]:
+    """Return what tells a join from others that would write the same file."""
+    own = {
+        "k": job.k, "min_score": job.min_score, "block": job.block_size,
+        "queries": sha256(job.queries.tobytes()).hexdigest(),
+    }  # fmt: skip
+    names = {"names": job.schema.names[4:]} if job.schema.names[4:] else {}
+    return description | job.filter.describe() | own | names
 
 
 def open_job(job: JoinJob, description: dict[str, object]) -> None:
     """Create the folder of finished blocks; raise if it holds blocks of a join with another description."""
-    description = description | job.filter.describe() | {
-        "k": job.k, "min_score": job.min_score, "block": job.block_size,
-        "queries": sha256(job.queries.tobytes()).hexdigest(),
-    }  # fmt: skip
-    if job.schema.names[4:]:
-        description["names"] = job.schema.names[4:]
+    description = _described(job, description)
     make_parts(job.parts)
     manifest = job.parts / MANIFEST
     if not manifest.is_file():
@@ -383,7 +530,7 @@ def finish_job(job: JoinJob, run: Callable[[Sequence[int], OnBlock], None], prog
 
     tables = [job.part(number) for number in range(job.num_blocks)]
     try:
-        with _RESULTS[job.format](job, tables) if job.out.suffix or job.format == "neo4j" else nullcontext() as file:
+        with RESULTS[job.format](job, tables) if job.out.suffix or job.format == "neo4j" else nullcontext() as file:
             if missing:
                 run(missing, on_block)
             pairs = _finish_folder(job, tables) if file is None else file.finish()
@@ -424,27 +571,27 @@ def check_out(out: Path, format: str | None = None) -> Format:
 
 
 # ---- The result ----------------------------------------------------------------------------------
-def hit_schema(sources: JoinSide, targets: JoinSide) -> pa.Schema:
+def hit_schema(sources: Nodes, targets: Nodes) -> pa.Schema:
     """Return the columns of a join's result."""
-    columns = [("query", sources.ids.type), ("rank", pa.int64()), ("target", targets.ids.type), ("score", pa.float64())]
+    columns = [("query", sources.id_type), ("rank", pa.int64()), ("target", targets.id_type), ("score", pa.float64())]
     named = {"query_name": sources, "target_name": targets}
-    return pa.schema([*columns, *((name, pa.string()) for name, side in named.items() if side.names is not None)])
+    return pa.schema([*columns, *((name, pa.string()) for name, side in named.items() if side.has_names)])
 
 
-def hit_table(sources: JoinSide, targets: JoinSide, queries: Rows, hits: HitLists) -> pa.Table:
+def hit_table(sources: Nodes, targets: Nodes, queries: Rows, hits: HitLists) -> pa.Table:
     """Return the hits of some queries, given as rows, with ids and names."""
     sizes = np.diff(hits.starts)
     query_of_hit = pa.array(np.repeat(np.arange(len(queries)), sizes))
     columns = [
-        sources.ids.take(queries).take(query_of_hit),
+        sources.take_ids(queries).take(query_of_hit),
         pa.array(np.arange(1, len(hits.rows) + 1) - np.repeat(hits.starts[:-1], sizes), pa.int64()),
-        targets.ids.take(hits.rows),
+        targets.take_ids(hits.rows),
         pa.array(hits.scores, pa.float64()),
     ]
-    if sources.names is not None:
-        columns.append(sources.names.take(queries).take(query_of_hit).cast(pa.string()))
-    if targets.names is not None:
-        columns.append(targets.names.take(hits.rows).cast(pa.string()))
+    if sources.has_names:
+        columns.append(sources.take_names(queries).take(query_of_hit).cast(pa.string()))
+    if targets.has_names:
+        columns.append(targets.take_names(hits.rows).cast(pa.string()))
     return pa.Table.from_arrays(columns, schema=hit_schema(sources, targets))
 
 
@@ -459,123 +606,9 @@ def write_hits(path: Path, table: pa.Table) -> None:
     write_whole(path, write)
 
 
-class ResultFile:
-    """Writes the blocks as row groups of one file in order; it stays in the folder of blocks until it is complete."""
-
-    def __init__(self, job: JoinJob, tables: Sequence[Path]) -> None:
-        self._job, self._out, self._path = job, job.out, job.parts / "together"
-        self._tables, self._next, self._pairs = tables, 0, 0
-        with _writing(self._path):
-            self._open()
-
-    def _open(self) -> None:
-        self._writer = pq.ParquetWriter(self._path, self._job.schema)
-
-    def _append(self, table: pa.Table) -> None:
-        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-
-    def _close(self) -> None:
-        self._writer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._close()
-        self._path.unlink(missing_ok=True)
-
-    def append_finished(self) -> None:
-        """Write the finished blocks that follow the last one written, up to the first that is missing."""
-        with _writing(self._path):
-            while self._next < len(self._tables) and self._tables[self._next].is_file():
-                table = _read_part(self._tables[self._next])
-                self._append(table)
-                self._pairs += table.num_rows
-                self._next += 1
-
-    def finish(self) -> int:
-        """Write the remaining blocks, move the file to its name, and return the number of pairs."""
-        self.append_finished()
-        if self._next < len(self._tables):
-            raise WriteError(f"cannot write {self._out}: {self._tables[self._next]} is missing; run the join again")
-        with _writing(self._out):
-            self._close()
-            sync(self._path)
-            self._path.replace(self._out)
-        return self._pairs
-
-
-class CsvResult(ResultFile):
-    """Writes the blocks as lines of a CSV file, after a header."""
-
-    def _open(self) -> None:
-        self._writer = pa.csv.CSVWriter(self._path, self._job.schema)
-
-    def _append(self, table: pa.Table) -> None:
-        self._writer.write_table(table)
-
-
-class Neo4jResult(ResultFile):
-    """Writes a folder for `neo4j-admin database import`: the pairs as relationships, and the nodes of each type."""
-
-    def _open(self) -> None:
-        self._path.mkdir(exist_ok=True)
-        self._sides = {side.node_type: side for side in (self._job.sources, self._job.targets)}
-        source, target = (_neo4j_name(side.node_type) for side in (self._job.sources, self._job.targets))
-        header = f":START_ID({source}),:END_ID({target}),score:double,rank:long,:TYPE\n"
-        self._file = (self._path / "relationships.csv").open("wb")
-        self._file.write(header.encode())
-
-    def _append(self, table: pa.Table) -> None:
-        kind = pa.array(["SIMILAR"] * table.num_rows, pa.string())
-        columns = [table["query"], table["target"], table["score"], table["rank"], kind]
-        _write_lines(pa.table(columns, names=["query", "target", "score", "rank", "type"]), self._file)
-
-    def _close(self) -> None:
-        if self._file.closed:
-            return
-        self._file.close()
-        for side in self._sides.values():
-            _write_neo4j_nodes(side, self._path)
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-        shutil.rmtree(self._path, ignore_errors=True)
-
-
-_RESULTS: dict[Format, type[ResultFile]] = {"parquet": ResultFile, "csv": CsvResult, "neo4j": Neo4jResult}
-
-
-def _write_neo4j_nodes(side: JoinSide, folder: Path) -> None:
-    name = _neo4j_name(side.node_type)
-    with (folder / f"nodes-{name}.csv").open("wb") as file:
-        file.write(f"id:ID({name}){',name' if side.names is not None else ''},:LABEL\n".encode())
-        for start in range(0, len(side.ids), BLOCK):
-            rows = np.arange(start, min(start + BLOCK, len(side.ids)))
-            columns = [side.ids.take(rows), *([] if side.names is None else [side.names.take(rows)])]
-            label = pa.array([side.node_type] * len(rows), pa.string())
-            _write_lines(pa.table([*columns, label], names=[*map(str, range(len(columns))), "label"]), file)
-
-
-def _neo4j_name(node_type: str) -> str:
-    """Return a node type as Neo4j names groups of ids, and as file names allow it."""
-    return re.sub(r"[^\w-]+", "_", node_type)
-
-
-def _write_lines(table: pa.Table, file: BinaryIO) -> None:
-    pa.csv.write_csv(table, file, pa.csv.WriteOptions(include_header=False))
-
-
-def _read_part(path: Path) -> pa.Table:
-    try:
-        return pq.ParquetFile(path).read()
-    except (pa.ArrowException, OSError) as error:
-        raise SourceError(f"{path} was damaged while the join ran ({first_line(error)}); run the join again") from error
-
-
 def _finish_folder(job: JoinJob, blocks: Sequence[Path]) -> int:
     """Make the folder of blocks, or of one empty block, the result; return the number of pairs."""
-    with _writing(job.out):
+    with writing(job.out):
         tables = list(blocks) or [job.parts / "000000.parquet"]
         if not blocks:
             pq.write_table(job.schema.empty_table(), tables[0])
@@ -584,14 +617,6 @@ def _finish_folder(job: JoinJob, blocks: Sequence[Path]) -> int:
             shutil.rmtree(other) if other.is_dir() else other.unlink()
         job.parts.rename(job.out)
     return pairs
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise WriteError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 # ---- The folder of finished blocks ---------------------------------------------------------------
@@ -609,6 +634,11 @@ def parts_of(out: Path) -> Path:
     return out.with_name(f"{out.name}.parts")
 
 
+def lock_of(out: Path) -> Path:
+    """Return the file that keeps other joins from the same result."""
+    return out.with_name(f"{out.name}.lock")
+
+
 def checksum_of(part: Path) -> Path:
     """Return the file with the checksum of a finished block."""
     return part.with_suffix(".sha256")
@@ -624,8 +654,7 @@ def claim(out: Path) -> Iterator[None]:
     """Lock out other joins to the same result, and tasks of an earlier join that still run somewhere."""
     if parts_of(out).is_symlink():  # what is not a finished block is removed from it
         raise WriteError(f"{parts_of(out)} is a symbolic link, where the blocks of this join would go; remove it")
-    lock = out.with_name(f"{out.name}.lock")
-    with locked(lock, f"another join writes to {out}; wait until it is done, or give another name"):
+    with locked(lock_of(out), f"another join writes to {out}; wait until it is done, or give another name"):
         for work in parts_of(out).glob(f"{_WORK}*"):
             discard(work)
         yield
@@ -633,7 +662,7 @@ def claim(out: Path) -> Iterator[None]:
 
 def make_parts(parts: Path) -> None:
     """Create the folder of finished blocks, unless it exists."""
-    with _writing(parts):
+    with writing(parts):
         parts.mkdir(exist_ok=True)
 
 

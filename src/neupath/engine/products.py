@@ -48,6 +48,7 @@ class Factors:
     work: float = field(init=False)  # the number of additions that a query takes on average
     index: Any = None  # the index for many queries, built once it pays; see `index`
     on_device: Any = None  # its copy on a GPU, for many queries; see `gpu`
+    is_cut: bool = False  # whether rows of `right` are missing, so that equal columns may have different norms
 
     def __post_init__(self) -> None:
         if self.right_norms is self.left_norms:  # right is left transposed, so its lengths count left's columns as well
@@ -84,7 +85,9 @@ class Factors:
 
     @cached_property
     def bounds_are_safe(self) -> bool:
-        """Whether all norms are well within a float's range, so that bounds on scores hold."""
+        """Whether bounds on scores hold: all norms are well within a float's range, and those of whole columns."""
+        if self.is_cut:
+            return False
         norms = np.concatenate([self.left_norms, self.right_norms])
         return bool(((norms == 0) | ((norms > 1e-200) & (norms < 1e200))).all())
 
@@ -263,6 +266,7 @@ _ENTRY = 12  # bytes of one entry of a product: its value and its column
 _COPIES = 4  # a product takes this many times its size until it can be searched
 _SMALL = 1 << 28  # bytes of a product below which it is neither reserved nor cancelled
 _LARGE = 1 << 28  # bytes of a transpose from which on they are reserved
+_BAND = 1 << 25  # entries of the columns that a thread transposes at once
 _BLOCK = 1 << 26  # bytes of a block of rows on its way through a chain
 _PART = 1 << 24  # entries of a part of a matrix's arrays
 _BLOCK_WORK = 1 << 26  # multiplications of a block of rows of a large product: less than a second
@@ -396,6 +400,8 @@ def _row_blocks(count: int, matrices: Sequence[Csr]) -> Iterator[slice]:
 
 
 # ---- Matrices and norms --------------------------------------------------------------------------
+HEAVY_ENOUGH_FOR_INDEX = 500
+"""Additions of an average query from which on an index for many queries may pay."""
 LARGEST = 2.0**1022  # the largest norm of which a float can hold the sum of two
 
 
@@ -423,23 +429,44 @@ def _transposed(matrix: Csr) -> Csr:
 
 
 def _transposed_on_threads(matrix: Csr) -> Csr:
-    """Transpose a large matrix: each thread reads all of it and writes some of the columns, so that none is shared."""
     height, width = matrix.shape
     kind = index_type(matrix.shape, matrix.nnz)
-    bounds = np.linspace(0, width, count_cores() + 1).astype(np.int64)
+    indices, data = np.empty(matrix.nnz, dtype=kind), np.empty(matrix.nnz)
+    indptr = transpose_into(matrix, indices, data)
+    result = csr_array((data, indices, indptr.astype(kind, copy=False)), shape=(width, height))
+    result.has_sorted_indices = True
+    return freeze(result)
+
+
+def transpose_into(
+    matrix: Csr,
+    indices: NDArray[Any],
+    data: Floats,
+    report: Callable[[int, int], object] = lambda _done, _total: None,
+) -> NDArray[np.int64]:
+    """Write the transpose of a large matrix to its arrays, which may be mapped files; return where its rows begin.
+
+    Each thread reads all of the matrix and writes some of the columns, so that none is shared. Columns of more entries
+    than a thread should write to at once, as into a file, are written in several rounds.
+    """
+    width, threads = matrix.shape[1], count_cores()
     counts = np.zeros(width, dtype=np.int64)
     for part in _parts(matrix.indices):
         counts += np.bincount(part, minlength=width)
     indptr = np.zeros(width + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
-    indices, data = np.empty(matrix.nnz, dtype=kind), np.empty(matrix.nnz)
-    ends, arrays = indptr[:-1].copy(), csr_arrays(matrix, str(np.dtype(kind)))
-    with ThreadPoolExecutor(len(bounds) - 1) as pool:
-        blocks = pairwise(bounds.tolist())
-        list(pool.map(lambda block: transpose_columns(*arrays, *block, ends, indices, data), blocks))
-    result = csr_array((data, indices, indptr.astype(kind, copy=False)), shape=(width, height))
-    result.has_sorted_indices = True
-    return freeze(result)
+    ends, arrays = indptr[:-1].copy(), csr_arrays(matrix, str(indices.dtype))
+    rounds = max(1, -(-matrix.nnz // (threads * _BAND)))
+    cuts = np.searchsorted(indptr, np.linspace(0, matrix.nnz, rounds * threads + 1), side="right") - 1
+    cuts[0], cuts[-1] = 0, width
+    bands = list(pairwise(cuts.tolist()))
+    with ThreadPoolExecutor(threads) as pool:
+        for at in range(0, len(bands), threads):
+            check_cancelled()
+            report(at, len(bands))
+            own = bands[at : at + threads]
+            list(pool.map(lambda band: transpose_columns(*arrays, *band, ends, indices, data), own))
+    return indptr
 
 
 def is_whole(matrix: Csr) -> bool:

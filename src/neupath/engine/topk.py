@@ -25,7 +25,15 @@ from neupath.engine import index_kernels, product_kernels
 from neupath.engine.formula import NONE, Formula, Normalisation, best_first, formula_of, normalised, related
 from neupath.engine.hits import check_whole
 from neupath.engine.index import Index, index_of
-from neupath.engine.products import Chain, CombinedRow, Factors, Product, combined_row, rows_of
+from neupath.engine.products import (
+    HEAVY_ENOUGH_FOR_INDEX,
+    Chain,
+    CombinedRow,
+    Factors,
+    Product,
+    combined_row,
+    rows_of,
+)
 from neupath.errors import NotEnoughMemoryError, QueryError
 from neupath.graph.hin import Floats
 from neupath.graph.nodes import Mask, Rows
@@ -119,7 +127,6 @@ def _trimmed(ranking: Ranking) -> Ranking:
 
 # ---- Top k ---------------------------------------------------------------------------------------
 # Costs are in additions of two floats.
-_LIGHT = 500  # below this cost of an average query, an index only adds overhead
 _HEAVY = 2000  # from this cost of an average query on, the index is faster even where no two rows are alike
 _BUILD = 20  # the cost of building an index, per entry of the rows
 _MOST_BY_INDEX = 128  # the largest k for the index, which keeps a sorted list rather than a heap
@@ -237,7 +244,7 @@ def _product_by_scipy(factors: Factors, query: int) -> tuple[Rows, Floats]:
 
 def _index_for(factors: Factors, num_queries: int) -> Index | None:
     """Return the index where it is faster, building it once the queries so far have cost more than it does."""
-    if factors.work < (_HEAVY if num_queries <= FEW else _LIGHT) or not factors.bounds_are_safe:
+    if factors.work < (_HEAVY if num_queries <= FEW else HEAVY_ENOUGH_FOR_INDEX) or not factors.bounds_are_safe:
         return None
     if factors.index is None and factors.answered * factors.work < _BUILD * factors.left.nnz:
         return None
@@ -448,7 +455,7 @@ def range_of_product(
     if not _are_kernels_ready(factors, "range", is_worth_waiting=True):
         step = max(1, _DENSE // max(1, len(factors.right_norms)))
         blocks = (slice(at, at + step) for at in range(0, len(queries), step))
-        return _concatenated([
+        return concatenated([
             range_of_scores(score_product(factors, normalisation, queries[block]), skipped[block], min_score)
             for block in blocks
         ])  # fmt: skip
@@ -468,7 +475,7 @@ def range_of_product(
         parts[block.start] = _expand_labels(index, owners, labels[reached], scores[reached], skipped[block])
 
     in_blocks(search, len(queries), threads, factors.work)
-    return _concatenated([parts[start] for start in sorted(parts)])
+    return concatenated([parts[start] for start in sorted(parts)])
 
 
 def _stretches(starts: Rows, sizes: Rows) -> tuple[Rows, Rows]:
@@ -497,10 +504,11 @@ def range_of_scores(scores: Floats, skipped: Rows, min_score: float) -> HitLists
         targets = np.flatnonzero(row >= min_score)
         order = best_first(row, targets[targets != skipped[q]])
         parts.append(HitLists(np.array([0, len(order)]), order, row[order]))
-    return _concatenated(parts)
+    return concatenated(parts)
 
 
-def _concatenated(parts: list[HitLists]) -> HitLists:
+def concatenated(parts: list[HitLists]) -> HitLists:
+    """Concatenate the hits of blocks of queries."""
     sizes = np.concatenate([np.zeros(1, dtype=np.int64), *(np.diff(part.starts) for part in parts)])
     rows = [part.rows for part in parts] or [np.zeros(0, dtype=np.int64)]
     scores = [part.scores for part in parts] or [np.zeros(0)]

@@ -9,7 +9,7 @@ from neupath.engine.hits import Hits
 from neupath.engine.products import multiplications
 from neupath.engine.scorer import Scorer
 from neupath.graph.browsing import describe_row
-from neupath.graph.hin import HIN
+from neupath.graph.hin import HIN, check_graph
 from neupath.graph.metapath import MetaPath, Schema, Step
 from neupath.graph.nodes import Id
 from neupath.measures import PathSim
@@ -83,6 +83,7 @@ def similar(
     >>> similar(load("toy"), "author", "Mike", k=1, limit=1)["metapaths"][0]["hits"]
     [{'rank': 1, 'id': 'Bob', 'name': None, 'score': 1.0}]
     """
+    check_graph(hin)
     chosen = hin.schema.node_type(node_type)
     row = hin.row(chosen, query)
     paths, too_large = promising_metapaths(hin, chosen, row, fit)

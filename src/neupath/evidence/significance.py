@@ -20,11 +20,12 @@ from neupath._runtime.files import write_whole
 from neupath._runtime.progress import Progress, check_cancelled, no_progress
 from neupath.engine.cache import cached, graph_cache
 from neupath.engine.hits import Hits, check_whole
+from neupath.engine.prepared import PreparedIndex
 from neupath.engine.scorer import Scorer
 from neupath.errors import QueryError
 from neupath.evidence.permutation import Mixing, Permutations
 from neupath.graph.edges import end_weights, mix64
-from neupath.graph.hin import HIN, Floats
+from neupath.graph.hin import HIN, Floats, check_graph
 from neupath.graph.metapath import MetaPath, Relation
 from neupath.graph.nodes import Rows
 from neupath.measures import Combination, GraphMeasure, PathMeasure
@@ -218,6 +219,8 @@ def check_significance(scorer: Scorer, permutations: int, seed: int) -> None:
 
 def permutable(scorer: Scorer) -> None:
     """Raise if a scorer is learned, since it would have to be trained again on every changed graph."""
+    if isinstance(scorer, PreparedIndex):
+        check_graph(scorer.hin_)
     if not isinstance(scorer, PathMeasure | GraphMeasure | Combination):
         raise QueryError(
             f"{scorer.name} is learned, and would have to be trained again on every changed graph; use an exact measure"

@@ -197,6 +197,11 @@ class HIN:
         relations = [(relation, f"{self.num_edges(relation):,}") for relation in self.schema.relations[:_MOST_SHOWN]]
         return html_table(("node type", "nodes", "attributes"), types) + html_table(("relation", "edges"), relations)
 
+    @property
+    def without_edges(self) -> str | None:
+        """Why this is no graph to follow edges in, as a sentence; None where it is one."""
+        return None
+
     @cached_property
     def numbering(self) -> NodeNumbering:
         return NodeNumbering.of({node_type: len(self.nodes[node_type]) for node_type in self.schema.node_types})
@@ -493,14 +498,16 @@ class HIN:
         return mask
 
 
-def check_graph(hin: object) -> None:
-    """Raise if something that is not a loaded graph, such as its path, was given for one."""
+def check_graph(hin: object, *, needs_edges: bool = True) -> None:
+    """Raise if something that is not a loaded graph was given for one, such as its path, or nodes alone for edges."""
     if not isinstance(hin, HIN):
         load = f"neupath.load({hin!r})" if isinstance(hin, str | PurePath) else "neupath.load(…)"
         raise QueryError(
             f"‹hin› is {one_line(repr(hin))}, which is no loaded graph; give what {one_line(load)} returns",
             parameter="hin",
         )
+    if needs_edges and hin.without_edges is not None:
+        raise QueryError(hin.without_edges)
 
 
 def _conditions_of(where: Any) -> list[Any]:

@@ -122,6 +122,23 @@ class Nodes:
     def __repr__(self) -> str:
         return f"<Nodes: {len(self):,} of type {one_line(self.node_type)}>"
 
+    @property
+    def id_type(self) -> pa.DataType:
+        """The Arrow type of the ids, strings or integers."""
+        return self.ids.type
+
+    @property
+    def has_names(self) -> bool:
+        return self.names is not None
+
+    def take_ids(self, rows: Rows) -> pa.Array:
+        """Return the ids of some rows as an Arrow array."""
+        return self.ids.take(pa.array(rows, pa.int64()))
+
+    def take_names(self, rows: Rows) -> pa.Array:
+        """Return the names of some rows, of nodes that have names, as an Arrow array."""
+        return self.names.take(pa.array(rows, pa.int64()))  # type: ignore[union-attr]
+
     def id(self, row: int) -> Id:
         ids: list[Id] | None = self.__dict__.get("id_list")
         node_id: Id = self.ids[int(row)].as_py() if ids is None else ids[row]
@@ -163,9 +180,7 @@ class Nodes:
         if None not in known:
             return np.array(known, dtype=np.int64)
         asked = [self._own_id(query) for query in queries]
-        for query in asked:
-            if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
-                raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
+        self._check_texts(asked)
         keys = [self.as_id(query) for query in asked]
         if self._ascending_ids is not None:
             rows = np.array([-1 if key is None else self._find_ascending(key) for key in keys], dtype=np.int64)
@@ -177,6 +192,12 @@ class Nodes:
         for position in np.flatnonzero(rows < 0).tolist():
             rows[position] = self._find_by_name(str(asked[position]), exact)
         return rows
+
+    def _check_texts(self, queries: Sequence[Id]) -> None:
+        """Raise if a query has half of a surrogate pair, which no id or name can have."""
+        for query in queries:
+            if isinstance(query, str) and not query.isprintable() and any("\ud800" <= c <= "\udfff" for c in query):
+                raise NodeError(f"{query!r} is not valid text, so no {self.node_type} can be called that")
 
     def _own_id(self, query: NodeRef) -> Id:
         """Return the id that a query carries, or the query itself; raise if it is a match of another type."""

@@ -13,8 +13,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from neupath._runtime.object_stores import ObjectFolder, is_object_url, local_copy
 from neupath._runtime.plugins import Plugins, Registry
 from neupath._runtime.progress import Progress, no_progress
+from neupath.engine.files import MANIFEST, is_index
 from neupath.errors import NeuPathError, SourceError, did_you_mean, first_line, listed
 from neupath.graph.hin import HIN, Duplicates
 from neupath.io.assemble import read_tables
@@ -34,7 +36,6 @@ from neupath.io.formats.rdf_statements import RDF_SUFFIXES, is_rdf
 from neupath.io.graph_toml import Config, read_config
 from neupath.io.interop import load_object, networkx_plan
 from neupath.io.load import BUILT_IN
-from neupath.io.object_stores import is_object_url, local_copy
 from neupath.io.plan import Plan, ReadOptions
 from neupath.io.sources import is_table_file, not_ignored, options_of, read_settings, refuse_twice
 from neupath.io.table_files import TABLE_SUFFIXES, is_data_file, is_table, is_text_table
@@ -95,10 +96,7 @@ def load_source(
 ) -> tuple[HIN, bool]:
     """Load a graph, and say whether it is a store, whose notes were shown at its import; for parameters see `load`."""
     if is_object_url(source):
-        with local_copy(str(source), progress) as path, _system_errors(source):
-            hin, is_imported = _load_path(Request(path, config, duplicates, choice, as_of, progress))
-            notes = tuple(note.replace(str(path), str(source).rstrip("/")) for note in hin.notes)
-            return replace(hin, notes=notes), is_imported
+        return _load_objects(str(source), Request(Path(), config, duplicates, choice, as_of, progress))
     is_address = is_database_url(source)
     if isinstance(source, str | os.PathLike) and source not in BUILT_IN and str(source).strip() and not is_address:
         with _system_errors(source):
@@ -120,10 +118,26 @@ def load_source(
     return BUILT_IN[str(source)][1](progress), False
 
 
+def _load_objects(url: str, request: Request) -> tuple[HIN, bool]:
+    """Load what an object store has: an index in place, anything else from a copy."""
+    if ObjectFolder(url).read(MANIFEST) is not None:
+        return _nodes_of_index(url), True
+    with local_copy(url, request.progress) as path, _system_errors(url):
+        hin, is_imported = _load_path(replace(request, path=path))
+        return replace(hin, notes=tuple(note.replace(str(path), url.rstrip("/")) for note in hin.notes)), is_imported
+
+
+def _nodes_of_index(source: str | Path) -> HIN:
+    """Return the nodes of a prepared index, a graph without edges that is searched by the index."""
+    from neupath.engine.prepared import open_index  # takes a while to import
+
+    return open_index(source).hin_
+
+
 def _load_path(request: Request) -> tuple[HIN, bool]:
     format_, files = find_format(request)
     graph = format_.read(request, files)
-    return graph if isinstance(graph, HIN) else read_tables(graph), format_.name == "store"
+    return graph if isinstance(graph, HIN) else read_tables(graph), format_.name in ("store", "index")
 
 
 def find_tables(
@@ -343,6 +357,7 @@ def _read_by_plugin(request: Request, _: object) -> Plan | HIN:
 FORMATS: tuple[Format, ...] = (
     Format("database", lambda request: database_format(request.path), _read_database, DATABASE_SUFFIXES),
     Format("store", lambda request: is_store(request.path), _read_store),
+    Format("index", lambda request: is_index(request.path), lambda request, _: _nodes_of_index(request.path)),
     Format("MATLAB", _matlab_file, _read_matlab, (".mat",)),
     Format("graph file", lambda request: is_graph_file(request.path), _read_graph_file, GRAPH_SUFFIXES),
     Format("HGB", _is_benchmark, lambda request, _: read_hgb(request.path, request.options)),

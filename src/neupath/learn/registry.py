@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from neupath._runtime.plugins import Plugins, Registry
 from neupath._runtime.progress import Progress, no_progress
 from neupath.engine.gpu import check_device
+from neupath.engine.prepared import IndexedGraph
 from neupath.engine.scorer import Scorer, read_saved
 from neupath.errors import NeuPathError, QueryError, SourceError, did_you_mean, listed
 from neupath.graph.hin import HIN
@@ -239,6 +240,8 @@ def make_scorer(
     'author'
 
     """
+    if isinstance(hin, IndexedGraph):
+        return hin.answer(metapath=metapath, weights=weights, measure=measure, node_type=node_type, model=model)
     if model is not None:
         check_model_alone(metapath=metapath or None, weights=weights, measure=measure, node_type=node_type)
         return load_scorer(model, hin, device)

@@ -13,6 +13,7 @@ from starlette.responses import Response
 from neupath._runtime.progress import Progress, no_progress
 from neupath.answers import given
 from neupath.engine.hits import Hits, QuerySet
+from neupath.engine.prepared import IndexedGraph, PreparedIndex
 from neupath.engine.scorer import Scorer, SearchOptions
 from neupath.errors import QueryError, listed
 from neupath.evidence.explanation import explain, explain_set
@@ -82,6 +83,9 @@ def fitted_scorer(
     """Return the scorer that a request describes: a measure, a combination of some, or a saved model."""
     parts = request.combination if isinstance(request, schemas.SearchMany) else None
     others = given(request, "metapath", "measure", "node_type") | request.refinement
+    handle = registry.graph(graph, request.as_of)
+    if isinstance(handle.hin, IndexedGraph):
+        return FittedScorer(handle, handle.hin.answer(**others, model=request.model, combination=parts))
     if request.model is not None:
         check_model_alone(**others, combination=parts)
         return registry.model(graph, str(request.model), request.as_of)
@@ -184,6 +188,8 @@ def explain_one(registry: GraphRegistry, graph: str, request: schemas.ExplainOne
 def _explain(fitted: FittedScorer, request: schemas.ExplainOne) -> dict[str, object]:
     scorer = fitted.scorer.measure if isinstance(fitted.scorer, LiveScorer) else fitted.scorer
     query, target, limit, by, paths = request.query, request.target, request.limit, request.by, _paths(request)
+    if isinstance(scorer, PreparedIndex):
+        return scorer.explain(query, target, max(1, limit)).to_dict()
     if isinstance(scorer, PathMeasure):
         return explain(
             fitted.handle.hin, scorer.metapath_, query, target, measure=scorer, by=by, limit=limit, paths=paths,

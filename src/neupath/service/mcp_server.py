@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field, ValidationError
 from starlette.types import Receive, Scope, Send
 
 from neupath import __version__
+from neupath.engine.prepared import PreparedIndex
 from neupath.errors import NeuPathError, QueryError, listed
 from neupath.evidence.explanation import explain
 from neupath.graph import browsing
@@ -50,7 +51,7 @@ Graph = Annotated[str | None, Field(description="The graph's name; needed only w
 _NODE = "The id or the name of a node, as `find` returns it."
 _SENTENCES = {
     "query": _NODE, "target": _NODE, "measure": "pathsim, or another measure along a meta-path.",
-    "metapath": "Such as author-paper-author, or its initials APA; `describe` lists some.",
+    "metapath": "Such as author-paper-author, or its initials APA; `describe` lists some. An index needs none.",
 }  # fmt: skip
 """What an assistant needs to know beyond the sentences of the questions."""
 
@@ -146,8 +147,8 @@ def _takes(kind: type[T], names: str, **limits: int) -> Callable[[Asks[T]], Call
     parameters = [_parameter("graph", Graph, None)]
     for name in reversed(names.split()):
         each = known[name]
-        default = Parameter.empty if each.default is MISSING or name == "metapath" else each.default
-        hint: Any = str if name == "metapath" else each.type
+        default = Parameter.empty if each.default is MISSING else each.default
+        hint: Any = str | None if name == "metapath" else each.type
         annotation = Annotated[hint, Field(le=limits.get(name), description=_SENTENCES.get(name))]
         parameters.insert(0, _parameter(name, annotation, [] if each.default_factory is list else default))
     fixed = {name: value for name, value in limits.items() if name not in names.split()}
@@ -308,6 +309,8 @@ def search_with_evidence(service: Service, graph: str, request: schemas.SearchOn
 
 def _evidence(fitted: FittedScorer, query: Any, target: Any) -> str:
     """Name the nodes that carry most of a score, with their shares."""
+    if isinstance(fitted.scorer, PreparedIndex):
+        return fitted.scorer.explain(query, target, _FEW).summary
     scorer = getattr(fitted.scorer, "measure", fitted.scorer)
     if not isinstance(scorer, PathMeasure):
         return ""

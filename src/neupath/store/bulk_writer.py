@@ -16,7 +16,7 @@ from neupath._runtime.progress import Progress, no_progress, track
 from neupath._runtime.resources import total_memory
 from neupath.errors import QueryError, WriteError, first_line
 from neupath.graph.edge_attributes import TEXT
-from neupath.graph.hin import HIN, Edges
+from neupath.graph.hin import HIN, Edges, check_graph
 from neupath.graph.metapath import Relation
 from neupath.store import database, snapshots
 from neupath.store.database import DATABASE, StoreLayout, VersionFacts, duckdb, edge_row_table, node_table, run
@@ -44,6 +44,7 @@ def write_store(hin: HIN, path: str | Path, progress: Progress = no_progress) ->
     ...     load(write_store(load("toy"), parent + "/store")).num_nodes("author")
     5
     """
+    check_graph(hin)
     with _new_folder(Path(path)) as temporary:
         _write(hin, temporary, progress)
     return Path(path)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from neupath import HIN, MetaPath
+from neupath import HIN
+from neupath.graph.metapath import MetaPath
 from neupath.learn.inference.features import compute_features
 from neupath.learn.labels import Pairs
 from neupath.measures import measure_named

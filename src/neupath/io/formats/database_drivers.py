@@ -133,7 +133,7 @@ def open_database(source: str | Path, schema: str | None) -> Iterator[Database]:
     """Open a database by its URL or its file; errors of its driver become sentences without the password."""
     kind, path = _file_of(source)
     title = hide_password(str(source)) if path is None else str(path)
-    with _driver_errors(title, source):
+    with driver_errors(title, source):
         if path is None:
             opened = _open_server(str(source), title, schema)
         else:
@@ -173,7 +173,7 @@ _SQLITE_INTERRUPT = 9
 
 
 @contextmanager
-def _driver_errors(title: str, source: str | Path) -> Iterator[None]:
+def driver_errors(title: str, source: str | Path, action: str = "read") -> Iterator[None]:
     """Turn errors of a driver into one sentence; their chain is cut, because it may hold the password."""
     try:
         yield
@@ -182,7 +182,7 @@ def _driver_errors(title: str, source: str | Path) -> Iterator[None]:
             raise KeyboardInterrupt from None
         if type(error).__module__.partition(".")[0] not in _DRIVERS and not isinstance(error, OSError | UnicodeError):
             raise
-        raise SourceError(f"cannot read {title}: {_reason(error, source)}") from None
+        raise SourceError(f"cannot {action} {title}: {_reason(error, source)}") from None
 
 
 def _reason(error: Exception, source: str | Path) -> str:
@@ -438,7 +438,7 @@ def _open_server(url: str, title: str, schema: str | None) -> Iterator[Database]
         raise MissingExtraError("SQLAlchemy", "neupath[io]") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sa.exc.SAWarning)  # about types that are read as text
-        with _connect_server(url, title) as plain:
+        with connect_server(url, title) as plain:
             dialect = plain.dialect
             options: dict[str, Any] = {"postgresql_readonly": True} if dialect.name == "postgresql" else {}
             with suppress(NotImplementedError):
@@ -459,7 +459,7 @@ def _open_server(url: str, title: str, schema: str | None) -> Iterator[Database]
                 raise
 
 
-def _connect_server(url: str, title: str) -> Any:
+def connect_server(url: str, title: str) -> Any:
     """Connect to a server by SQLAlchemy; postgresql:// without a driver means psycopg."""
     import sqlalchemy as sa
 

@@ -1,0 +1,8 @@
+"""The command neupath as a program of Spark.
+
+spark-submit --master yarn deploy/join_spark.py join --index URL --engine spark --out /shared/top.parquet
+"""
+
+from neupath.cli import main
+
+main()
