@@ -163,7 +163,7 @@ def _numba_type(types: Types, variant: str) -> Any:
 
 
 def _type_at_mark(types: Types, argument: Any) -> str:
-    """Return the type of the array at the first `?`, or nothing where there is none."""
+    """Return the type of the array at the first `?`, or an empty text if no type has one."""
     if isinstance(types, tuple):
         return next((name for pair in zip(types, argument, strict=True) if (name := _type_at_mark(*pair))), "")
     return str(argument.dtype) if "?" in types else ""

@@ -88,11 +88,11 @@ class ObjectFolder:
         self._files: dict[str, Any] = {}  # open for reading: each asks the store for its size once
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of an object; None if there is none of that name."""
+        """Return the content of an object, or None if no object has this name."""
         return self._try_again(lambda: self._read(name), name)
 
     def read_range(self, name: str, start: int, size: int) -> bytes | None:
-        """Return a part of an object's content, shorter where that ends; None if there is none of that name."""
+        """Return a part of an object's content, shorter at its end, or None if no object has this name."""
         return self._try_again(lambda: self._read_range(name, start, size), name)
 
     def write(self, name: str, source: Path | bytes) -> None:

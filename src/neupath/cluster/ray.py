@@ -57,7 +57,7 @@ class Ray(Cluster):
 
 
 def _check_answers(address: str) -> None:
-    """Raise unless a Ray cluster answers at host:port; `ray.init` waits there for ever, or ends the process."""
+    """Raise unless a Ray cluster answers at host:port; `ray.init` would hang, or end the process."""
     place = _HEAD.fullmatch(address)
     if place is None:
         return

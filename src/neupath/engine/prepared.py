@@ -219,7 +219,7 @@ class StoredNodes(Nodes):
         return [] if not len(rows) else rows[_equal(self.take_names(rows), [name], owners)].tolist()
 
     def _find_ids(self, keys: Sequence[Id]) -> Rows:
-        """Return the row of each id, -1 where there is none."""
+        """Return the row of each id, or -1 for an unknown one."""
         result = np.full(len(keys), -1, dtype=np.int64)
         valid = np.array([at for at, key in enumerate(keys) if not isinstance(key, str) or _is_text(key)], np.int64)
         chosen = [keys[at] for at in valid.tolist()]
